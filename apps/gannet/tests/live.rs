@@ -526,6 +526,30 @@ fn an_interface_that_goes_down_is_taken_up_again() {
 }
 
 #[test]
+fn an_interface_that_is_made_again_is_captured_on_again() {
+    let again = "ip link del va && ip link add va type veth peer name vb && ip link set va mtu 65535 && \
+                 ip link set vb mtu 65535 && ip link set va arp off up && ip link set vb arp off up";
+    for sockets in ["1", "2"] {
+        let Some(link) = Link::new() else { return };
+        let s = Scratch::new("live-again");
+        let sample = s.file("sample.pcap", &support::sample());
+        let live = Live::start(&link, &s, &["-t", "1", "--sandbox", "off", "--sockets", sockets]);
+        assert!(link.sh(again));
+        wait(|| live.words().contains("vb is up again"));
+        link.send(&sample, &[]);
+        let words = live.end();
+        assert_eq!(count(&words, "read"), 68, "{sockets}: {words}");
+    }
+    // Without capabilities no ring opens.
+    let Some(link) = Link::new() else { return };
+    let s = Scratch::new("live-again");
+    let live = Live::start(&link, &s, &["-t", "1"]);
+    assert!(link.sh(again));
+    wait(|| live.words().contains("vb was made again, and nothing is captured on it"));
+    assert!(!live.end().contains("up again"));
+}
+
+#[test]
 fn messages_are_json_objects_for_programs() {
     let Some(link) = Link::new() else { return };
     let s = Scratch::new("live-messages");

@@ -2,7 +2,6 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::Instant;
 
 use gannet_base::Time;
 use gannet_capture::Bytes;
@@ -109,8 +108,7 @@ pub struct Ring {
     counters: RingCounters,
     /// Set once the kernel could not be asked to leave outgoing packets out.
     skips_outgoing: bool,
-    /// Since when the interface is down.
-    down: Option<Instant>,
+    is_down: bool,
 }
 
 /// A block of a ring, and where its packets lie.
@@ -161,7 +159,7 @@ impl Ring {
             next: 0,
             counters: RingCounters::default(),
             skips_outgoing,
-            down: None,
+            is_down: false,
         })
     }
 
@@ -225,24 +223,29 @@ impl Ring {
         &self.socket
     }
 
-    /// The socket has an error: the interface went down, which is counted, or is gone. Returns whether it is gone.
-    pub(crate) fn has_failed(&mut self) -> bool {
-        let error = self.socket.take_error();
-        if self.down.is_none() {
+    /// The socket has an error: the interface went down or was removed, which is counted.
+    pub(crate) fn has_failed(&mut self) {
+        // Reading the error clears it.
+        let _ = self.socket.take_error();
+        if !self.is_down {
             self.counters.downs += 1;
-            self.down = Some(Instant::now());
+            self.is_down = true;
         }
-        let gone = Interface::named(&self.interface.name);
-        let is_other = gone.is_ok_and(|now| now.index != self.interface.index);
-        is_other || error.is_some_and(|e| e.raw_os_error() == Some(libc::ENXIO))
     }
 
-    /// Whether the interface is down, as far as its packets show.
+    /// Whether the interface is down, as far as its packets show, or was removed. One that was made again under its name is
+    /// another one, on which this ring captures nothing.
     pub(crate) fn is_down(&mut self) -> bool {
-        if self.down.is_some() && Interface::is_up(&self.interface.name) {
-            self.down = None;
+        if self.is_down && Interface::is_up(&self.interface.name) {
+            let now = Interface::named(&self.interface.name);
+            self.is_down = !now.is_ok_and(|now| now.index == self.interface.index);
         }
-        self.down.is_some()
+        self.is_down
+    }
+
+    /// The number of its interface.
+    pub(crate) fn number(&self) -> u16 {
+        self.number
     }
 
     /// Takes the next block that the kernel has given away; returns whether there was one.

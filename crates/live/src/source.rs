@@ -62,6 +62,8 @@ pub struct Source {
     filters: BTreeMap<String, Vec<Insn>>,
     /// Counters of rings that were replaced because their interface was.
     past: RingCounters,
+    /// Interfaces that were made again and on which capturing does not begin again: their numbers, and why.
+    refused: BTreeMap<String, (u32, Error)>,
     /// What links and the backlog had counted at the start.
     before: (BTreeMap<String, LinkCounters>, u64),
     refused_filter: bool,
@@ -97,14 +99,7 @@ impl Source {
             if let Some(insns) = filter(interface) {
                 filters.insert(interface.name.clone(), insns);
             }
-            let mut group = None;
-            for _ in 0..options.sockets.max(1) {
-                let ring = Ring::open(interface, number, options.ring)?;
-                if options.sockets > 1 {
-                    group = Some(ring.fan_out(group)?);
-                }
-                rings.push(ring);
-            }
+            rings.extend(rings_of(interface, number, &options)?);
         }
         let links =
             interfaces.iter().map(|i| (i.name.clone(), LinkCounters::of(&i.name))).collect();
@@ -124,6 +119,7 @@ impl Source {
             options,
             filters,
             past: RingCounters::default(),
+            refused: BTreeMap::new(),
             before,
             refused_filter,
         })
@@ -236,19 +232,37 @@ impl Source {
         Ok(())
     }
 
-    /// Reopens a ring whose interface was removed and made again.
+    /// Opens the rings of an interface again that was removed and made again; `n` is one of them.
     fn reopen_if_new(&mut self, n: usize) {
-        let Some(ring) = self.rings.get_mut(n) else { return };
+        let Some(ring) = self.rings.get(n) else { return };
+        let (before, number) = (ring.interface().index, ring.number());
         let Ok(now) = Interface::named(&ring.interface().name) else { return };
-        if now.index == ring.interface().index || self.options.sockets > 1 {
+        if now.index == before {
             return;
         }
-        let Ok(fresh) = Ring::open(&now, n as u16, self.options.ring) else { return };
-        if fresh.start(self.filters.get(&now.name).map(Vec::as_slice)).is_err() {
-            return;
+        let filter = self.filters.get(&now.name).map(Vec::as_slice);
+        let opened = rings_of(&now, number, &self.options).and_then(|rings| {
+            rings.iter().try_for_each(|ring| ring.start(filter).map(|_| ()))?;
+            Ok(rings)
+        });
+        match opened {
+            Ok(rings) => {
+                let old = self.rings.iter_mut().filter(|ring| ring.interface().index == before);
+                for (ring, fresh) in old.zip(rings) {
+                    self.past.add(&ring.counters());
+                    *ring = fresh;
+                }
+                self.refused.remove(&now.name);
+            }
+            Err(error) => {
+                self.refused.insert(now.name, (now.index, error));
+            }
         }
-        self.past.add(&ring.counters());
-        *ring = fresh;
+    }
+
+    /// Interfaces that were made again and on which capturing does not begin again: their numbers, and why.
+    pub fn refused(&self) -> &BTreeMap<String, (u32, Error)> {
+        &self.refused
     }
 
     /// What became of all packets so far. Asks the kernel.
@@ -266,6 +280,24 @@ impl Source {
         ledger.backlog_drops = kernel_backlog_drops().saturating_sub(*backlog);
         ledger
     }
+}
+
+/// Opens the rings of an interface, which share its packets by flow.
+fn rings_of(
+    interface: &Interface,
+    number: u16,
+    options: &SourceOptions,
+) -> Result<Vec<Ring>, Error> {
+    let mut rings = Vec::new();
+    let mut group = None;
+    for _ in 0..options.sockets.max(1) {
+        let ring = Ring::open(interface, number, options.ring)?;
+        if options.sockets > 1 {
+            group = Some(ring.fan_out(group)?);
+        }
+        rings.push(ring);
+    }
+    Ok(rings)
 }
 
 /// The time of the clock by which the kernel stamps packets.

@@ -115,6 +115,8 @@ pub(crate) struct Sensor {
     has_few_blocks: bool,
     serves_metrics: bool,
     down: Vec<String>,
+    /// Interfaces that were made again and on which nothing is captured, by their numbers, as they were reported.
+    refused: BTreeMap<String, u32>,
     folder: String,
 }
 
@@ -258,6 +260,7 @@ impl Sensor {
             has_few_blocks,
             serves_metrics: args.metrics.is_some(),
             down: Vec::new(),
+            refused: BTreeMap::new(),
             folder: out.display().to_string(),
         };
         tracing::info!(interfaces = %names, "capturing on {names}");
@@ -463,6 +466,14 @@ impl Sensor {
             tracing::info!(interface = %name, "{name} is up again");
         }
         self.down = down;
+        for (name, (index, error)) in self.source.refused() {
+            if self.refused.insert(name.clone(), *index) != Some(*index) {
+                tracing::warn!(
+                    interface = %name,
+                    "{name} was made again, and nothing is captured on it: {error}; restart gannet"
+                );
+            }
+        }
     }
 
     fn end(mut self) -> anyhow::Result<Outcome> {

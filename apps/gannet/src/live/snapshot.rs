@@ -199,5 +199,5 @@ impl fmt::Display for Snapshot {
 pub(crate) fn resident() -> u64 {
     let status = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages: Option<u64> = status.split_whitespace().nth(1).and_then(|p| p.parse().ok());
-    pages.unwrap_or(0) * 4096
+    pages.unwrap_or(0) * rustix::param::page_size() as u64
 }

@@ -26,6 +26,9 @@ mod strings;
 mod system;
 pub(crate) mod telemetry;
 
+pub(crate) use system::refused;
+
+use std::collections::BTreeMap;
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -101,14 +104,14 @@ const TABLES: &[Table] = &[
 pub struct State {
     /// Time of the first packet, 0 before it.
     pub first_packet: f64,
-    /// How many weirds of a name scripts reported, of which hosts, connection or file, and since when.
-    pub weirds: HashMap<(String, String), (u64, f64)>,
+    /// Weirds that scripts reported.
+    pub(crate) weirds: options::SampledWeirds,
     /// Signatures, where there are any that the engine does not replace.
     pub(crate) signatures: Option<Rc<crate::bridge::signatures::Loaded>>,
     /// Log streams.
     pub log: log::Logs,
     /// Environment variables that scripts set.
-    pub environment: Vec<(String, Vec<u8>)>,
+    pub environment: BTreeMap<String, Vec<u8>>,
     /// Whether a script called `terminate`.
     pub terminated: bool,
     /// Whether the run has no packets.
@@ -169,10 +172,10 @@ impl Default for State {
         let hashes = Seeds::from_bytes(bytes).hashes();
         Self {
             first_packet: 0.0,
-            weirds: HashMap::new(),
+            weirds: options::SampledWeirds::default(),
             signatures: None,
             log: log::Logs::default(),
-            environment: Vec::new(),
+            environment: BTreeMap::new(),
             terminated: false,
             packetless: false,
             began: false,

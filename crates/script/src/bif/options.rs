@@ -1,5 +1,6 @@
 //! Options, and messages of scripts.
 
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::{Table, arg};
@@ -118,13 +119,35 @@ fn permits_weird(vm: &mut Vm<'_>, name: &Value, of: &[String]) -> bool {
     let threshold = count(vm, "Weird::sampling_threshold");
     let duration = vm.global_named("Weird::sampling_duration").double();
     let now = vm.m.now;
-    let key = (name.text(), of.join(" "));
-    let (seen, since) = vm.m.state.weirds.entry(key).or_insert((0, now));
+    let (seen, since) = vm.m.state.weirds.entry((name.text(), of.join(" ")), now);
     if *since + duration <= now {
         (*seen, *since) = (0, now);
     }
     *seen += 1;
     *seen <= threshold || (rate > 0 && (*seen - threshold).is_multiple_of(rate))
+}
+
+/// How many weirds of a name scripts reported, of which hosts, connection or file, and since when.
+///
+/// At most [`SampledWeirds::REMEMBERED`] are kept: beyond that the oldest half is dropped, and dropped weirds count from
+/// the first again.
+#[derive(Default)]
+pub(crate) struct SampledWeirds {
+    young: HashMap<(String, String), (u64, f64)>,
+    old: HashMap<(String, String), (u64, f64)>,
+}
+
+impl SampledWeirds {
+    const REMEMBERED: usize = 1 << 17;
+
+    fn entry(&mut self, key: (String, String), now: f64) -> &mut (u64, f64) {
+        if self.young.len() >= Self::REMEMBERED / 2 && !self.young.contains_key(&key) {
+            self.old = std::mem::take(&mut self.young);
+        }
+        let kept = if self.old.is_empty() { None } else { self.old.remove(&key) };
+        let entry = self.young.entry(key);
+        entry.or_insert_with(|| kept.unwrap_or((0, now)))
+    }
 }
 
 /// A function that is called when an option changes.
@@ -270,5 +293,32 @@ fn set_change_handler(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
             Ok(Value::Bool(false))
         }
         None => Ok(Value::Bool(true)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::SampledWeirds;
+
+    #[test]
+    fn as_many_weirds_as_the_limit_are_counted_and_not_more() {
+        let half = SampledWeirds::REMEMBERED / 2;
+        for n in [10, 1_000, 100_000, 200_000] {
+            let mut weirds = SampledWeirds::default();
+            let key = |i: usize| ("name".to_owned(), i.to_string());
+            for i in 0..n {
+                weirds.entry(key(i), 1.0).0 += 1;
+            }
+            assert!(weirds.young.len() + weirds.old.len() <= 2 * half, "{n}");
+            // The later ones are still there, and those that were dropped begin again.
+            for i in n - n.min(half)..n {
+                assert_eq!(*weirds.entry(key(i), 2.0), (1, 1.0), "{n} {i}");
+            }
+        }
+        let mut weirds = SampledWeirds::default();
+        for i in 0..3 * half {
+            weirds.entry((String::new(), i.to_string()), 1.0).0 += 1;
+        }
+        assert_eq!(*weirds.entry((String::new(), "0".to_owned()), 2.0), (0, 2.0));
     }
 }

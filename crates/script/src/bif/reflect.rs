@@ -208,8 +208,7 @@ fn global_ids(vm: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
         return Ok(table);
     };
     let ids: Vec<crate::ids::GlobalId> = vm.p.globals.arena.ids().collect();
-    let entry = |vm: &Vm<'_>, type_name: &str, flags: [bool; 6], value: Value, attrs: Value| {
-        let _ = vm;
+    let entry = |type_name: &str, flags: [bool; 6], value: Value, attrs: Value| {
         let mut fields = vec![Value::string(type_name)];
         fields.extend(flags.map(Value::Bool));
         fields.extend([value, attrs]);
@@ -220,7 +219,7 @@ fn global_ids(vm: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
             vm.p.globals.modules.iter().map(|name| vm.p.name(*name).to_owned()).collect();
         modules.sort();
         for name in modules {
-            let value = entry(vm, "module", [false; 6], Value::Unset, Value::Unset);
+            let value = entry("module", [false; 6], Value::Unset, Value::Unset);
             table.insert(Value::string(format!("module {name}")), value, vm.m.now);
         }
         for id in ids {
@@ -254,7 +253,7 @@ fn global_ids(vm: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
             };
             let ty = tag_text(vm, data.ty);
             let kept = if data.kind == GlobalKind::Type { Value::Unset } else { value };
-            let record = entry(vm, &ty, flags, kept, attrs);
+            let record = entry(&ty, flags, kept, attrs);
             table.insert(Value::string(name), record, vm.m.now);
         }
     }

@@ -48,6 +48,8 @@ struct Backend {
     value_type: TypeId,
     forced_sync: bool,
     counters: Option<Rc<Counters>>,
+    /// When entries that had expired were deleted.
+    purged: f64,
 }
 
 /// The metrics of a backend.
@@ -57,6 +59,7 @@ struct Counters {
     results: [[usize; 3]; 3],
     read: usize,
     written: usize,
+    expired: usize,
     page_size: usize,
     pages: usize,
 }
@@ -165,6 +168,7 @@ fn open(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         value_type: *value_type,
         forced_sync,
         counters,
+        purged: f64::NEG_INFINITY,
     });
     let handle_type = vm.type_named("Storage::BackendHandle").unwrap_or_else(|| handle_type(vm));
     let handle = Value::Opaque(OpaqueValue::new(handle_type, Handle(number)));
@@ -210,7 +214,7 @@ fn make_counters(vm: &mut Vm<'_>, tag: &str, config: &str) -> Counters {
     let read = metrics.metric(read, both.clone());
     let expired = "storage_backend_expired_entries";
     let expired = family(metrics, Kind::Counter, expired, "Number of expired storage entries");
-    metrics.metric(expired, both.clone());
+    let expired = metrics.metric(expired, both.clone());
     let results = "storage_backend_operation_results";
     let results = family(metrics, Kind::Counter, results, "Storage operation results");
     let by_result = ["put", "get", "erase"].map(|operation| {
@@ -224,7 +228,7 @@ fn make_counters(vm: &mut Vm<'_>, tag: &str, config: &str) -> Counters {
     let written = "storage_backend_data_written_bytes";
     let written = family(metrics, Kind::Counter, written, "Bytes written to storage");
     let written = metrics.metric(written, both);
-    Counters { results: by_result, read, written, page_size, pages }
+    Counters { results: by_result, read, written, expired, page_size, pages }
 }
 
 /// Brings the metrics of backends up to date.
@@ -298,7 +302,12 @@ fn put(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let now = vm.m.now;
     let lifetime = arg(args, 4).double();
     let expires = if lifetime > 0.0 { now + lifetime } else { 0.0 };
+    let expired = purge(vm, args);
+    if let (Some(counters), Ok(expired)) = (counters, &expired) {
+        vm.m.state.metrics.add(counters.expired, *expired as f64);
+    }
     let done = match backend(vm, args).and_then(|backend| backend.store.as_ref()) {
+        Some(_) if expired.is_err() => expired.map(|_| false),
         Some(store) => store.put(&opened.key, &value, overwrite, expires, now),
         None => Ok(false),
     };
@@ -317,6 +326,19 @@ fn put(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         }
     };
     counted(vm, counters, Operation::Put, result, Value::Unset)
+}
+
+/// Deletes entries that have expired, once within `Storage::expire_interval` of network time; returns how many. Only what is put
+/// makes a database grow, and calls this.
+fn purge(vm: &mut Vm<'_>, args: &[Value]) -> std::result::Result<usize, String> {
+    let now = vm.m.now;
+    let interval = vm.global_named("Storage::expire_interval").double();
+    let Some(Backend { store: Some(store), purged, .. }) = backend(vm, args) else { return Ok(0) };
+    if now < *purged + interval {
+        return Ok(0);
+    }
+    *purged = now;
+    store.purge(now)
 }
 
 fn get(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
@@ -473,6 +495,15 @@ mod store {
                 .map_err(|error| failed(&error))
         }
 
+        /// Deletes entries that have expired; returns how many.
+        pub(super) fn purge(&self, now: f64) -> Result<usize, String> {
+            let command = format!(
+                "delete from \"{}\" where expire_time > 0 and expire_time <= ?",
+                self.table
+            );
+            self.connection.execute(&command, params![now]).map_err(|error| failed(&error))
+        }
+
         /// Takes a key away.
         pub(super) fn erase(&self, key: &[u8]) -> Result<(), String> {
             let command = format!("delete from \"{}\" where key_str = ?", self.table);
@@ -525,6 +556,10 @@ mod store {
         }
 
         pub(super) fn get(&self, _: &[u8], _: f64) -> Result<Option<Vec<u8>>, String> {
+            match *self {}
+        }
+
+        pub(super) fn purge(&self, _: f64) -> Result<usize, String> {
             match *self {}
         }
 

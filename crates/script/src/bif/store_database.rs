@@ -60,6 +60,15 @@ mod sqlite {
             match opened {
                 Err(Failed { is_corrupt: true, .. }) if config.deletes_corrupt => {
                     std::fs::remove_file(&config.path).map_err(|error| error.to_string())?;
+                    // SQLite would apply what these hold to the new database.
+                    for rest in ["-journal", "-wal", "-shm"] {
+                        match std::fs::remove_file(format!("{}{rest}", config.path)) {
+                            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                                return Err(error.to_string());
+                            }
+                            _ => {}
+                        }
+                    }
                     Self::try_open(config)
                 }
                 opened => opened,
@@ -101,6 +110,11 @@ mod sqlite {
                 connection.query_row("select value from meta where key = 'format'", [], |row| {
                     row.get::<_, String>(0)
                 });
+            if let Err(error) = &known
+                && is_busy(error)
+            {
+                return Err(Failed { text: error.to_string(), is_corrupt: false });
+            }
             if known.as_deref() != Ok(FORMAT) {
                 let text = format!("{}: the store of another program", config.path);
                 return Err(Failed { text, is_corrupt: false });
@@ -145,12 +159,15 @@ mod sqlite {
             Ok(())
         }
 
-        /// Commits all changes, or only those that are due.
+        /// Commits all changes, or only those that are due. While another process reads the database, those that are due
+        /// wait on.
         pub(crate) fn commit(&mut self, all: bool) -> Result<(), String> {
             if self.changed.is_some_and(|since| all || since.elapsed() >= COMMIT_AFTER) {
-                self.changed = None;
-                let done = self.connection.execute_batch("commit");
-                done.map_err(|error| Failed::from(error).text)?;
+                match self.connection.execute_batch("commit") {
+                    Ok(()) => self.changed = None,
+                    Err(error) if is_busy(&error) && !all => self.changed = Some(Instant::now()),
+                    Err(error) => return Err(Failed::from(error).text),
+                }
             }
             Ok(())
         }
@@ -161,6 +178,12 @@ mod sqlite {
             // Without this, the changes would be rolled back. The end of a run commits them with a report.
             let _ = self.commit(true);
         }
+    }
+
+    /// Whether another process has the database.
+    fn is_busy(error: &rusqlite::Error) -> bool {
+        use rusqlite::ErrorCode::{DatabaseBusy, DatabaseLocked};
+        matches!(error.sqlite_error_code(), Some(DatabaseBusy | DatabaseLocked))
     }
 
     fn bytes(data: &Data) -> Result<Vec<u8>, Failed> {
@@ -212,6 +235,23 @@ mod sqlite {
 
         fn entry(n: u64) -> Entry {
             Entry { data: Data::Count(n), expires: (n > 1).then_some(5.5) }
+        }
+
+        #[test]
+        fn changes_wait_while_another_process_reads() {
+            let config = config("busy.sqlite");
+            let (mut database, _) = Database::open(&config).unwrap();
+            database.connection.busy_timeout(Duration::ZERO).unwrap();
+            let reader = Connection::open(&config.path).unwrap();
+            reader.execute_batch("begin; select * from store").unwrap();
+            database.save(&Data::Count(1), Some(&entry(1))).unwrap();
+            database.changed = Instant::now().checked_sub(COMMIT_AFTER);
+            assert_eq!(database.commit(false), Ok(()));
+            assert!(database.changed.is_some());
+            assert!(database.commit(true).unwrap_err().contains("locked"));
+            drop(reader);
+            database.commit(true).unwrap();
+            assert_eq!(Database::open(&config).unwrap().1, [(Data::Count(1), entry(1))].into());
         }
 
         #[test]

@@ -25,7 +25,8 @@ pub(super) const TABLE: Table = &[
     }),
     ("sleep", |vm, a| {
         vm.m.out.flush();
-        let seconds = arg(a, 0).double().clamp(0.0, 86_400.0);
+        // The maximum of a number and NaN is the number.
+        let seconds = arg(a, 0).double().max(0.0).min(86_400.0);
         let begin = wall_clock();
         std::thread::sleep(std::time::Duration::from_secs_f64(seconds));
         Ok(Value::Interval(wall_clock() - begin))
@@ -41,15 +42,18 @@ pub(super) const TABLE: Table = &[
             return Ok(Value::string(""));
         }
         use std::os::unix::ffi::OsStringExt as _;
-        let set = vm.m.state.environment.iter().rev().find(|(known, _)| *known == name);
-        Ok(match set {
-            Some((_, value)) => Value::string(value),
+        Ok(match vm.m.state.environment.get(&name) {
+            Some(value) => Value::string(value),
             None => Value::string_owned(std::env::var_os(name).unwrap_or_default().into_vec()),
         })
     }),
     ("setenv", |vm, a| {
-        let entry = (arg(a, 0).text(), bytes(a, 1).to_vec());
-        vm.m.state.environment.push(entry);
+        let (name, value) = (arg(a, 0).text(), bytes(a, 1));
+        // setenv(3); a value ends at NUL.
+        if name.is_empty() || name.contains(['=', '\0']) || value.contains(&0) {
+            return Ok(Value::Bool(false));
+        }
+        vm.m.state.environment.insert(name, value.to_vec());
         Ok(Value::Bool(true))
     }),
     ("exit", |_, a| Err(Stop::Exit(arg(a, 0).int() as i32))),
@@ -356,7 +360,7 @@ fn command(vm: &Vm<'_>, line: &[u8]) -> Command {
 }
 
 /// Whether the run is a sandbox, where scripts start no processes and change no files; reported where it is.
-pub(super) fn refused(vm: &mut Vm<'_>, what: &str) -> bool {
+pub(crate) fn refused(vm: &mut Vm<'_>, what: &str) -> bool {
     if vm.m.state.sandbox {
         vm.builtin_error(format!("{what} is not allowed in a sandbox"));
     }
@@ -443,16 +447,24 @@ fn rotate(vm: &mut Vm<'_>, name: &str) -> Result<Value> {
         );
         String::from_utf8_lossy(&out).into_owned()
     };
-    let new_name = format!("{name}.{}.{stamp}.tmp", std::process::id());
-    if let Err(error) = std::fs::rename(name, &new_name) {
-        let reason = system_text(&error);
-        vm.report(
-            Severity::Error,
-            format!("rotate_file: failed to move '{name}' to '{new_name}': {reason}"),
-        );
-    }
+    let first = format!("{name}.{}.{stamp}.tmp", std::process::id());
+    let further = (2..).map(|n| format!("{name}.{}.{stamp}-{n}.tmp", std::process::id()));
+    // Rotations of the same second have names of their own.
+    let free =
+        std::iter::once(first).chain(further).find(|name| !std::path::Path::new(name).exists());
+    let new_name = free.unwrap_or_default();
     // The old name stays, empty.
-    drop(std::fs::File::create(name));
+    let rotated = std::fs::rename(name, &new_name)
+        .map_err(|error| {
+            format!("failed to move '{name}' to '{new_name}': {}", system_text(&error))
+        })
+        .and_then(|()| {
+            let made = std::fs::File::create(name);
+            made.map_err(|error| format!("failed to create '{name}': {}", system_text(&error)))
+        });
+    if let Err(error) = rotated {
+        vm.report(Severity::Error, format!("rotate_file: {error}"));
+    }
     let now = Value::Time(vm.m.now);
     Ok(Value::Record(Record::new(
         vm.result_type(),

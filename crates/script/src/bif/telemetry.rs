@@ -2,6 +2,7 @@
 //!
 //! Scripts make families and metrics through the functions of this file; frameworks of the engine use [`Metrics`] directly.
 
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use nix::sys::resource::{UsageWho, getrusage};
@@ -68,12 +69,15 @@ struct FamilyData {
     bounds: Vec<f64>,
 }
 
+/// Names of labels with their values.
+pub(crate) type Labels = Vec<(Vec<u8>, Vec<u8>)>;
+
 /// A metric: a family with values of its labels.
 #[derive(Clone, Debug)]
 struct MetricData {
     family: usize,
     /// Names of labels with their values, by name.
-    labels: Vec<(Vec<u8>, Vec<u8>)>,
+    labels: Labels,
     /// The value, or the sum of observations.
     value: f64,
     /// How many observations each bucket has, the last one those beyond all bounds.
@@ -85,6 +89,8 @@ struct MetricData {
 pub struct Metrics {
     families: Vec<FamilyData>,
     metrics: Vec<MetricData>,
+    /// The metric of each family and labels.
+    known: HashMap<(usize, Labels), usize>,
     /// Whether hooks are bringing metrics up to date.
     syncing: bool,
 }
@@ -127,13 +133,11 @@ impl Metrics {
     }
 
     /// The metric of a family with these labels; it is made where it does not exist.
-    pub fn metric(&mut self, family: usize, mut labels: Vec<(Vec<u8>, Vec<u8>)>) -> usize {
+    pub fn metric(&mut self, family: usize, mut labels: Labels) -> usize {
         labels.sort();
-        let known = self
-            .metrics
-            .iter()
-            .position(|metric| metric.family == family && metric.labels == labels);
-        if let Some(known) = known {
+        let next = self.metrics.len();
+        let known = *self.known.entry((family, labels.clone())).or_insert(next);
+        if known < next {
             return known;
         }
         let buckets = self.families.get(family).map_or(0, |family| family.bounds.len() + 1);
@@ -175,7 +179,7 @@ impl Metrics {
 fields! {
     FamilyData { kind, prefix, name, full, help, bounds }
     MetricData { family, labels, value, buckets }
-    Metrics { families, metrics, syncing }
+    Metrics { families, metrics, known, syncing }
 }
 
 impl Codec for Kind {
@@ -368,9 +372,8 @@ struct Process {
 impl Process {
     /// Of this process; `None` where the system has no such files (proc(5)).
     fn own() -> Option<Self> {
-        /// Units of processor time a second, and bytes of a page, as nearly all systems have them.
-        const TICKS: f64 = 100.0;
-        const PAGE: f64 = 4096.0;
+        let ticks = rustix::param::clock_ticks_per_second() as f64;
+        let page = rustix::param::page_size() as f64;
         let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
         // The name in brackets may hold anything.
         let fields: Vec<f64> = stat
@@ -389,9 +392,9 @@ impl Process {
         Some(Self {
             user: seconds(usage.user_time()),
             system: seconds(usage.system_time()),
-            started: boot.trim().parse::<f64>().ok()? + fields.get(18)? / TICKS,
+            started: boot.trim().parse::<f64>().ok()? + fields.get(18)? / ticks,
             virtual_size: *fields.get(19)?,
-            resident: fields.get(20)? * PAGE,
+            resident: fields.get(20)? * page,
             files: files as f64,
         })
     }

@@ -227,7 +227,9 @@ pub fn run(
         );
         let goes_on = !has_packets && !stops() && stays();
         let Some(mut run) = RUN.take() else { return 1 };
-        run.machine.state.traffic.dumps.flush();
+        for (path, error) in run.machine.state.traffic.dumps.finish() {
+            run.machine.out.has_failed(&path, error);
+        }
         let Run { program: p, machine: m, stop, .. } = *run;
         (program, machine) = (p, m);
         is_cut = read.is_err();

@@ -791,6 +791,10 @@ fn steer_file(vm: &mut Vm<'_>, args: &[Value], what: FileCommand) -> Result<Valu
 
 fn add_file_analyzer(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let analyzer = tag_name(vm, arg(args, 1));
+    // The script chooses the name of the file.
+    if analyzer == "Files::ANALYZER_EXTRACT" && crate::bif::refused(vm, "the extraction of files") {
+        return Ok(Value::Bool(false));
+    }
     let (mut path, mut limit, mut counts_gaps) = (None, 0, true);
     if let Some(record) = arg(args, 2).record().filter(|_| analyzer == "Files::ANALYZER_EXTRACT") {
         let field = |vm: &Vm<'_>, record: &Record, name| {
@@ -821,13 +825,12 @@ fn add_file_analyzer(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     steer_file(vm, args, FileCommand::Add { analyzer, path, limit, counts_gaps })
 }
 
-fn certificate_string(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+fn certificate_string(_: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let der = arg(args, 0).opaque().and_then(|o| o.with(|c: &mut Certificate| c.0.clone()));
     let Some(der) = der else { return Ok(Value::string("")) };
     if !arg(args, 1).truth() {
         return Ok(Value::string_owned(der));
     }
-    let _ = vm;
     let mut text = "-----BEGIN CERTIFICATE-----\n".to_owned();
     let digits = crate::support::text::base64::encode(&der, None);
     for line in digits.chunks(64) {

@@ -8,7 +8,7 @@ use gannet_base::{Addr, Subnet};
 use gannet_event::Command;
 
 use super::traffic::Packet;
-use crate::bif::{Table, arg};
+use crate::bif::{Table, arg, refused};
 use crate::evaluate::Stop;
 use crate::value::{Record, Value};
 use crate::vm::Vm;
@@ -38,6 +38,9 @@ pub(crate) const TABLE: Table = &[
     }),
     ("packet_source", packet_source),
     ("dump_current_packet", |vm, a| {
+        if refused(vm, "dump_current_packet") {
+            return Ok(Value::Bool(false));
+        }
         let path = arg(a, 0).text();
         let traffic = &mut vm.m.state.traffic;
         let Some(packet) = traffic.packet.as_ref() else { return Ok(Value::Bool(false)) };
@@ -68,10 +71,21 @@ pub(crate) struct Filters {
 /// Captures that scripts write.
 #[derive(Default)]
 pub(crate) struct Dumps {
-    open: HashMap<String, BufWriter<File>>,
+    open: HashMap<String, Dump>,
+    /// Packets so far.
+    written: u64,
+    /// Captures that were not written completely, and why.
+    failed: Vec<(String, std::io::Error)>,
 }
 
-/// Captures that are open at a time; beyond these the oldest contents are written and the files are opened again.
+struct Dump {
+    file: BufWriter<File>,
+    /// The number of its last packet.
+    last: u64,
+}
+
+/// Captures that are open at a time. For another one, that is closed which got no packet for longest; it is opened again for
+/// its next packet.
 const OPEN: usize = 64;
 /// The length to which packets are said to be cut.
 const SNAPLEN: u32 = 9_216;
@@ -81,7 +95,10 @@ impl Dumps {
     pub(crate) fn write(&mut self, path: &str, packet: &Packet) -> std::io::Result<()> {
         if !self.open.contains_key(path) {
             if self.open.len() >= OPEN {
-                self.open.clear();
+                let oldest = self.open.iter().min_by_key(|(_, dump)| dump.last);
+                if let Some(oldest) = oldest.map(|(path, _)| path.clone()) {
+                    self.close(oldest);
+                }
             }
             let file = OpenOptions::new().create(true).append(true).open(path)?;
             let is_new = file.metadata()?.len() == 0;
@@ -93,9 +110,11 @@ impl Dumps {
                 file.write_all(&SNAPLEN.to_le_bytes())?;
                 file.write_all(&(packet.link_type as u32).to_le_bytes())?;
             }
-            self.open.insert(path.to_owned(), file);
+            self.open.insert(path.to_owned(), Dump { file, last: 0 });
         }
-        let Some(file) = self.open.get_mut(path) else { return Ok(()) };
+        let Some(Dump { file, last }) = self.open.get_mut(path) else { return Ok(()) };
+        self.written += 1;
+        *last = self.written;
         let seconds = packet.nanos.div_euclid(1_000_000_000) as u32;
         let micros = (packet.nanos.rem_euclid(1_000_000_000) / 1_000) as u32;
         for word in [seconds, micros, packet.data.len() as u32, packet.len as u32] {
@@ -104,9 +123,22 @@ impl Dumps {
         file.write_all(&packet.data)
     }
 
-    /// Writes out what waits.
-    pub(crate) fn flush(&mut self) {
-        self.open.clear();
+    fn close(&mut self, path: String) {
+        if let Some(mut dump) = self.open.remove(&path)
+            && let Err(error) = dump.file.flush()
+        {
+            self.failed.push((path, error));
+        }
+    }
+
+    /// Writes out what waits, and returns the captures that were not written completely.
+    pub(crate) fn finish(&mut self) -> Vec<(String, std::io::Error)> {
+        let mut open: Vec<String> = self.open.keys().cloned().collect();
+        open.sort();
+        for path in open {
+            self.close(path);
+        }
+        std::mem::take(&mut self.failed)
     }
 }
 
@@ -119,12 +151,17 @@ fn report(vm: &mut Vm<'_>, path: &str, result: &std::io::Result<()>) -> Value {
 }
 
 fn dump_packet(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    if refused(vm, "dump_packet") {
+        return Ok(Value::Bool(false));
+    }
     let path = arg(args, 1).text();
     let Some(record) = arg(args, 0).record() else { return Ok(Value::Bool(false)) };
     let names = ["ts_sec", "ts_usec", "len", "data"];
     let [seconds, micros, len, data] = super::plan::places(vm, record.ty(), names)
         .map(|place| place.map_or(Value::Unset, |place| record.get(place)));
-    let nanos = seconds.count() as i64 * 1_000_000_000 + micros.count() as i64 * 1_000;
+    let nanos = |count: u64, unit| i64::try_from(count).unwrap_or(i64::MAX).saturating_mul(unit);
+    let seconds = nanos(seconds.count(), 1_000_000_000);
+    let nanos = seconds.saturating_add(nanos(micros.count(), 1_000));
     let link_type = vm.m.state.traffic.link_type.unwrap_or(1);
     let data = data.str_bytes().to_vec();
     let packet = Packet { nanos, data, len: len.count(), link_type };

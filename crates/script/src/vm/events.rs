@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::rc::Weak;
 
 use super::Vm;
+use crate::diagnostics::Severity;
 use crate::evaluate::Stop;
 use crate::ids::{FuncId, GlobalId};
 use crate::support::order::RobustWalk;
@@ -221,6 +222,11 @@ impl Vm<'_> {
             Value::Time(time) => *time,
             other => self.m.now + other.double(),
         };
+        if time.is_nan() {
+            let name = self.p.name(self.p.globals[global].name);
+            let text = format!("{name} is not scheduled: its time is not a number");
+            return self.report(Severity::Error, text);
+        }
         if let Some(func) = self.event_func(global) {
             crate::bridge::watch(self, &args);
             self.add_timer(time, Due::Event(func, args));
@@ -228,6 +234,8 @@ impl Vm<'_> {
     }
 
     pub(crate) fn add_timer(&mut self, time: f64, due: Due) {
+        // What is not a number has no order, in which timers are kept.
+        let time = if time.is_nan() { f64::INFINITY } else { time };
         self.m.queue.timers.add(Timer { time, due });
     }
 
@@ -401,7 +409,7 @@ impl Vm<'_> {
         self.m.out.flush_all();
         let failures = self.m.out.take_failures();
         for (name, error) in &failures {
-            self.report(crate::diagnostics::Severity::Error, format!("{name}: {error}"));
+            self.report(Severity::Error, format!("{name}: {error}"));
         }
         let is_lost = self.m.out.rows_lost || !failures.is_empty();
         if status == 0 && is_lost { 1 } else { status }
@@ -457,7 +465,7 @@ impl Vm<'_> {
     fn report_termination(&mut self) {
         if self.m.state.terminated {
             self.m.out.flush();
-            self.report(crate::diagnostics::Severity::Info, "received termination signal");
+            self.report(Severity::Info, "received termination signal");
         }
     }
 
@@ -482,7 +490,7 @@ impl Vm<'_> {
                 Err(Stop::Error) => {
                     self.m.out.flush_all();
                     self.report(
-                        crate::diagnostics::Severity::Fatal,
+                        Severity::Fatal,
                         "failed to execute script statements at top-level scope",
                     );
                     return Err(Stop::Fatal);
@@ -496,7 +504,7 @@ impl Vm<'_> {
         self.m.state.initialized = true;
         if self.p.diagnostics.errors > 0 && std::env::var_os("ZEEK_ALLOW_INIT_ERRORS").is_none() {
             self.m.out.flush_all();
-            self.report(crate::diagnostics::Severity::Fatal, "errors occurred while initializing");
+            self.report(Severity::Fatal, "errors occurred while initializing");
             return Err(Stop::Fatal);
         }
         crate::bif::log::report_failures(self);

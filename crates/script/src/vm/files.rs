@@ -57,6 +57,11 @@ impl Output {
         }
     }
 
+    /// A file that was not written completely, and why.
+    pub(crate) fn has_failed(&self, name: &str, error: std::io::Error) {
+        self.failures.add(name, error);
+    }
+
     /// Takes the failures: what was not written completely, and why.
     pub(crate) fn take_failures(&self) -> Vec<(String, std::io::Error)> {
         self.failures.0.take()
@@ -197,7 +202,7 @@ impl FileValue {
     #[must_use]
     pub fn size(&self) -> f64 {
         if let Some(FileSink::File(sink)) = &mut *self.sink.borrow_mut() {
-            drop(sink.flush());
+            self.is_written(sink.flush());
         }
         std::fs::metadata(&self.name).map_or(0.0, |data| data.len() as f64)
     }

@@ -30,6 +30,8 @@ pub const TABLE: Table = &[
     ("Log::__create_stream", create_stream),
     ("Log::__remove_stream", |vm, a| {
         let id = arg(a, 0).int();
+        // What waits is written as long as there are filters.
+        write::release(vm, id)?;
         let found = vm.m.state.log.streams.remove(&id).is_some();
         Ok(Value::Bool(found))
     }),
@@ -90,7 +92,7 @@ pub const TABLE: Table = &[
 #[derive(Default)]
 pub struct Logs {
     pub(super) streams: HashMap<i64, Stream>,
-    writers: Vec<output::Writer>,
+    writers: output::Writers,
     /// Rotated logs whose postprocessors are still to run.
     rotated: Vec<output::Rotation>,
     /// What failed, to be reported.
@@ -116,7 +118,7 @@ pub(super) struct Stream {
     limits: Limits,
     max_delay: f64,
     max_delay_queue: usize,
-    delayed: Vec<write::Delayed>,
+    delayed: write::Queue,
     /// The metric of its writes, once there was one.
     writes: Option<usize>,
     /// Writes beyond the limit are being released.
@@ -143,8 +145,8 @@ struct Filter {
     writer: Value,
     /// The path, once it is known.
     path: std::cell::RefCell<Option<Rc<str>>>,
-    /// The writer of its last row.
-    last_writer: std::cell::Cell<usize>,
+    /// The writer of its last row, once there was one.
+    last_writer: std::cell::Cell<Option<usize>>,
     path_func: Option<Rc<FuncValue>>,
     policy: Option<Rc<FuncValue>>,
     local: bool,
@@ -230,7 +232,7 @@ fn create_stream(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         filters: Rc::default(),
         max_delay: field(vm, stream, "max_delay_interval").double(),
         max_delay_queue: field(vm, stream, "max_delay_queue_size").count() as usize,
-        delayed: Vec::new(),
+        delayed: write::Queue::default(),
         writes: None,
         evicts: false,
     };
@@ -258,12 +260,9 @@ fn enable(vm: &mut Vm<'_>, args: &[Value], on: bool) -> Result<Value> {
 
 fn add_filter(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let (id, value) = (arg(args, 0), arg(args, 1));
-    let Some((columns, stream_policy, stream_name)) =
-        vm.m.state
-            .log
-            .streams
-            .get(&id.int())
-            .map(|stream| (stream.columns, stream.policy.clone(), stream.name.clone()))
+    let stream = vm.m.state.log.streams.get(&id.int());
+    let Some((columns, stream_policy)) =
+        stream.map(|stream| (stream.columns, stream.policy.clone()))
     else {
         return Ok(Value::Bool(false));
     };
@@ -326,7 +325,6 @@ fn add_filter(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         postprocessor: field(vm, value, "postprocessor").func().cloned(),
         config: map(field(vm, value, "config")),
     };
-    let _ = stream_name;
     if let Some(stream) = vm.m.state.log.streams.get_mut(&id.int()) {
         Rc::make_mut(&mut stream.filters).retain(|other| other.name != name);
         Rc::make_mut(&mut stream.filters).push(Rc::new(filter));

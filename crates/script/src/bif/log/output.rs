@@ -1,6 +1,7 @@
 //! Writers of log filters: one for each path.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::super::arg;
@@ -9,7 +10,7 @@ use crate::diagnostics::Severity;
 use crate::evaluate::Stop;
 use crate::ids::TypeId;
 use crate::program::Program;
-use crate::support::field::{Field, Kind, Protocol};
+use crate::support::field::{Column, Field, Kind, Protocol};
 use crate::support::logs::{AsciiConfig, AsciiWriter, LogFile};
 use crate::types::Type;
 use crate::value::describe::{cat, enum_text};
@@ -22,6 +23,7 @@ type Result<T> = std::result::Result<T, Stop>;
 pub(super) struct Writer {
     kind: Value,
     path: String,
+    columns: Vec<Column>,
     /// The table of a database that it writes to.
     table: Option<String>,
     stream: i64,
@@ -36,12 +38,65 @@ pub(super) struct Writer {
     metrics: [usize; 4],
 }
 
+/// All writers, in the order in which they were opened.
+#[derive(Default)]
+pub(super) struct Writers {
+    all: Vec<Writer>,
+    /// The latest writer of a kind, stream, filter and path that was asked for.
+    asked: HashMap<(i64, i64, String, String), usize>,
+    /// The writers of a kind and of the path that they write to: several where these are tables of a database.
+    at: HashMap<(i64, String), Vec<usize>>,
+}
+
+impl Writers {
+    fn get(&self, index: usize) -> Option<&Writer> {
+        self.all.get(index)
+    }
+
+    fn get_mut(&mut self, index: usize) -> Option<&mut Writer> {
+        self.all.get_mut(index)
+    }
+
+    /// The writer of the rows of a filter with this path. One that has other columns, since a filter or stream was
+    /// replaced, is none.
+    fn find(&self, stream: i64, filter: &Filter, path: &str) -> Option<usize> {
+        if let Some(last) = filter.last_writer.get()
+            && self.get(last).is_some_and(|writer| writer.asked == path)
+        {
+            return Some(last);
+        }
+        let key = (filter.writer.int(), stream, filter.name.clone(), path.to_owned());
+        let found = *self.asked.get(&key)?;
+        self.get(found).filter(|writer| writer.columns == filter.columns)?;
+        Some(found)
+    }
+
+    /// A writer that has a path already. Two tables of one database are no conflict.
+    fn holder(&self, kind: i64, table: Option<&String>, path: &str) -> Option<&Writer> {
+        let mut there =
+            self.at.get(&(kind, path.to_owned()))?.iter().filter_map(|at| self.get(*at));
+        there.find(|writer| table.is_none() || writer.table.as_ref() == table)
+    }
+
+    fn push(&mut self, writer: Writer) -> usize {
+        let index = self.all.len();
+        let kind = writer.kind.int();
+        let asked = (kind, writer.stream, writer.filter.clone(), writer.asked.clone());
+        self.asked.insert(asked, index);
+        self.at.entry((kind, writer.path.clone())).or_default().push(index);
+        self.all.push(writer);
+        index
+    }
+}
+
 enum Sink {
     Ascii(Box<AsciiWriter>),
     #[cfg(feature = "sqlite")]
     Sqlite(Box<crate::support::logs::SqliteWriter>),
-    /// Nothing is written, or no more.
+    /// Nothing is written.
     None,
+    /// An error ended it: rows are discarded.
+    Failed,
 }
 
 /// The column type of a script type, where logs can have it.
@@ -229,8 +284,11 @@ pub(super) fn write(
     }
     if let Err(message) = result {
         fail(vm, index, &message);
-    } else if let Some([.., writes]) = vm.m.state.log.writers.get(index).map(|w| w.metrics) {
-        vm.m.state.metrics.add(writes, 1.0);
+    }
+    if let Some(writer) = vm.m.state.log.writers.get(index) {
+        let [.., discarded, writes] = writer.metrics;
+        let counter = if matches!(writer.sink, Sink::Failed) { discarded } else { writes };
+        vm.m.state.metrics.add(counter, 1.0);
     }
     Ok(())
 }
@@ -306,7 +364,7 @@ fn pragma(vm: &Vm<'_>, option: &str, prefix: &str) -> Option<&'static str> {
 
 fn fail(vm: &mut Vm<'_>, index: usize, message: &str) {
     let Some(writer) = vm.m.state.log.writers.get_mut(index) else { return };
-    writer.sink = Sink::None;
+    writer.sink = Sink::Failed;
     let kind = writer.kind.clone();
     let path = writer.path.clone();
     let name = super::super::json::name_of(vm, &kind);
@@ -335,33 +393,18 @@ fn writer_for(
 ) -> Result<Option<usize>> {
     let stream = id.int();
     let kind = filter.writer.int();
-    let own = |writer: &Writer| {
-        writer.kind.int() == kind && writer.stream == stream && writer.filter == filter.name
-    };
     let writers = &vm.m.state.log.writers;
-    let is_it = |writer: &Writer| own(writer) && writer.asked == path;
-    if writers.get(filter.last_writer.get()).is_some_and(is_it) {
-        return Ok(Some(filter.last_writer.get()));
-    }
-    if let Some(index) = writers.iter().position(is_it) {
-        filter.last_writer.set(index);
+    if let Some(index) = writers.find(stream, filter, path) {
+        filter.last_writer.set(Some(index));
         return Ok(Some(index));
     }
-    // Two tables of one database are no conflict.
     let table = filter.config.iter().find(|(name, _)| name == "tablename").map(|(_, table)| table);
-    let taken = |path: &str| {
-        writers.iter().find(|writer| {
-            writer.kind.int() == kind
-                && writer.path == path
-                && (table.is_none() || writer.table.as_ref() == table)
-        })
-    };
     let mut actual = path.to_owned();
     let mut warning = None;
-    if let Some(other) = taken(path) {
+    if let Some(other) = writers.holder(kind, table, path) {
         let holder = other.filter.clone();
         let mut number = 2;
-        while taken(&actual).is_some() {
+        while writers.holder(kind, table, &actual).is_some() {
             actual = format!("{path}-{number}");
             number += 1;
         }
@@ -416,16 +459,19 @@ fn writer_for(
             }
             Ok(Sink::None)
         }
-        _ => Ok(Sink::None),
+        #[cfg(not(feature = "sqlite"))]
+        "Log::WRITER_SQLITE" => Err("this build has no SQLite (feature 'sqlite')".to_owned()),
+        other => Err(format!("there is no writer {other}")),
     };
     let (sink, message) = match sink {
         Ok(sink) => (sink, None),
-        Err(message) => (Sink::None, Some(message)),
+        Err(message) => (Sink::Failed, Some(message)),
     };
     let now = vm.m.now;
     let metrics = counters(vm, id, filter, &actual);
-    vm.m.state.log.writers.push(Writer {
+    let index = vm.m.state.log.writers.push(Writer {
         metrics,
+        columns: filter.columns.clone(),
         table: filter
             .config
             .iter()
@@ -441,7 +487,7 @@ fn writer_for(
         opened: now,
         postprocessor: filter.postprocessor.clone(),
     });
-    let index = vm.m.state.log.writers.len() - 1;
+    filter.last_writer.set(Some(index));
     if let Some(message) = message {
         fail(vm, index, &message);
     }
@@ -530,7 +576,7 @@ pub(super) fn set_buf(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let id = arg(args, 0).int();
     let buffered = arg(args, 1).truth();
     let known = vm.m.state.log.streams.contains_key(&id);
-    for writer in &mut vm.m.state.log.writers {
+    for writer in &mut vm.m.state.log.writers.all {
         if let Sink::Ascii(sink) = &mut writer.sink
             && writer.stream == id
         {
@@ -544,21 +590,23 @@ pub(super) fn set_buf(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
 pub(super) fn flush(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let id = arg(args, 0).int();
     let known = vm.m.state.log.streams.contains_key(&id);
-    for writer in &mut vm.m.state.log.writers {
-        if let Sink::Ascii(sink) = &mut writer.sink
-            && writer.stream == id
-        {
-            drop(sink.flush());
-        }
-    }
+    flush_those(vm, |writer| writer.stream == id);
     Ok(Value::Bool(known))
 }
 
 /// Has all files hold all rows.
 pub(crate) fn flush_all(vm: &mut Vm<'_>) {
-    for writer in &mut vm.m.state.log.writers {
-        if let Sink::Ascii(sink) = &mut writer.sink {
-            drop(sink.flush());
+    flush_those(vm, |_| true);
+}
+
+fn flush_those(vm: &mut Vm<'_>, wanted: impl Fn(&Writer) -> bool) {
+    for index in 0..vm.m.state.log.writers.all.len() {
+        let Some(writer) = vm.m.state.log.writers.get_mut(index) else { continue };
+        if wanted(writer)
+            && let Sink::Ascii(sink) = &mut writer.sink
+            && let Err(message) = sink.flush()
+        {
+            fail(vm, index, &message);
         }
     }
 }
@@ -819,7 +867,7 @@ fn processes_rotation(vm: &Vm<'_>, func: crate::ids::FuncId) -> bool {
 pub fn close_all(vm: &mut Vm<'_>) -> Result<()> {
     super::write::release_all(vm)?;
     run_postprocessors(vm)?;
-    for writer in std::mem::take(&mut vm.m.state.log.writers) {
+    for writer in std::mem::take(&mut vm.m.state.log.writers).all {
         if let Sink::Ascii(sink) = writer.sink
             && let Err(message) = sink.finish()
         {

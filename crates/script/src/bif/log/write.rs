@@ -1,5 +1,7 @@
 //! Writes to log streams: policies, filters, paths, delays.
 
+use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::super::arg;
@@ -36,6 +38,44 @@ struct Delay {
 pub(super) struct Delayed {
     record: Value,
     delay: Delay,
+}
+
+/// Writes of a stream that wait, in the order in which their delays began.
+#[derive(Default)]
+pub(super) struct Queue {
+    waiting: BTreeMap<u64, Delayed>,
+    /// The key of each in `waiting`, by its token.
+    keys: HashMap<u64, u64>,
+    next: u64,
+}
+
+impl Queue {
+    pub(super) fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    fn push(&mut self, delayed: Delayed) {
+        self.keys.insert(delayed.delay.token, self.next);
+        self.waiting.insert(self.next, delayed);
+        self.next += 1;
+    }
+
+    fn contains(&self, token: u64) -> bool {
+        self.keys.contains_key(&token)
+    }
+
+    fn get_mut(&mut self, token: u64) -> Option<&mut Delayed> {
+        self.waiting.get_mut(self.keys.get(&token)?)
+    }
+
+    fn remove(&mut self, token: u64) -> Option<Delayed> {
+        self.waiting.remove(&self.keys.remove(&token)?)
+    }
+
+    /// The one that waits for longest.
+    fn first(&self) -> Option<&Delayed> {
+        self.waiting.first_key_value().map(|(_, delayed)| delayed)
+    }
 }
 
 /// A token of `Log::delay`; 0 where there is no delay.
@@ -212,13 +252,11 @@ pub(super) fn delay_finish(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let is_active =
         |writing: &&mut Writing| writing.delay.as_ref().is_some_and(|delay| delay.token == token);
     let log = &mut vm.m.state.log;
-    let waits = log
-        .streams
-        .get(&id)
-        .and_then(|stream| stream.delayed.iter().position(|delayed| delayed.delay.token == token));
-    let known = match (waits, log.streams.get_mut(&id)) {
-        (Some(at), Some(stream)) => {
-            stream.delayed.get_mut(at).map(|delayed| (&delayed.record, &mut delayed.delay))
+    let waits = log.streams.get(&id).is_some_and(|stream| stream.delayed.contains(token));
+    let known = match log.streams.get_mut(&id) {
+        Some(stream) if waits => {
+            let delayed = stream.delayed.get_mut(token);
+            delayed.map(|delayed| (&delayed.record, &mut delayed.delay))
         }
         _ => log.writing.iter_mut().find(is_active).and_then(|writing| {
             let record = &writing.record;
@@ -235,7 +273,7 @@ pub(super) fn delay_finish(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         }
         Some((_, delay)) => {
             delay.refs -= 1;
-            if delay.refs > 0 || waits.is_none() {
+            if delay.refs > 0 || !waits {
                 return Ok(Value::Bool(true));
             }
             None
@@ -266,10 +304,8 @@ fn enqueue(vm: &mut Vm<'_>, id: i64, delayed: Delayed) -> Result<()> {
 /// The delay of a write is over: the functions behind it run, which may delay it once more.
 fn complete(vm: &mut Vm<'_>, id: i64, token: u64) -> Result<()> {
     let Some(stream) = vm.m.state.log.streams.get_mut(&id) else { return Ok(()) };
-    let Some(at) = stream.delayed.iter().position(|delayed| delayed.delay.token == token) else {
-        return Ok(());
-    };
-    let (stream_id, Delayed { record, delay }) = (stream.id.clone(), stream.delayed.remove(at));
+    let Some(Delayed { record, delay }) = stream.delayed.remove(token) else { return Ok(()) };
+    let stream_id = stream.id.clone();
     let writing = Writing { id, record: record.clone(), delay: None };
     vm.m.state.log.writing.push(writing);
     let (mut allowed, mut stopped) = (true, None);
@@ -339,8 +375,7 @@ pub(super) fn shrink_delays(vm: &mut Vm<'_>, id: i64) -> Result<()> {
 /// # Errors
 /// [`Stop`] where the program stops.
 pub fn delay_due(vm: &mut Vm<'_>) -> Result<()> {
-    let ids: Vec<i64> = vm.m.state.log.streams.keys().copied().collect();
-    for id in ids {
+    for id in ids(vm) {
         // At the end, each that waits now is due: those that delay theirs once more wait for the next time.
         let waiting = vm.m.state.log.streams.get(&id).map_or(0, |stream| stream.delayed.len());
         for _ in 0..waiting {
@@ -354,19 +389,31 @@ pub fn delay_due(vm: &mut Vm<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Writes that are released at the end at the most: functions that always delay theirs once more end there.
+/// The most writes of a stream that are released at its end: functions that always delay theirs once more end there.
 const RELEASED: usize = 100_000;
 
 /// Writes all that waits: the run ends.
 pub(super) fn release_all(vm: &mut Vm<'_>) -> Result<()> {
-    let ids: Vec<i64> = vm.m.state.log.streams.keys().copied().collect();
-    for id in ids {
-        for _ in 0..RELEASED {
-            let Some((token, _)) = oldest(vm, id) else { break };
-            complete(vm, id, token)?;
-        }
+    for id in ids(vm) {
+        release(vm, id)?;
     }
     Ok(())
+}
+
+/// Writes all that waits in a stream.
+pub(super) fn release(vm: &mut Vm<'_>, id: i64) -> Result<()> {
+    for _ in 0..RELEASED {
+        let Some((token, _)) = oldest(vm, id) else { break };
+        complete(vm, id, token)?;
+    }
+    Ok(())
+}
+
+/// The streams, in the same order in each run.
+fn ids(vm: &Vm<'_>) -> Vec<i64> {
+    let mut ids: Vec<i64> = vm.m.state.log.streams.keys().copied().collect();
+    ids.sort_unstable();
+    ids
 }
 
 /// Writes what `print` prints to a log; returns whether it did.

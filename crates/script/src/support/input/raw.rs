@@ -1,11 +1,11 @@
 //! Lines of a file, or of the output of a command.
 
 use std::fs::File;
-use std::io::{self, Read as _, Seek, SeekFrom, Write};
+use std::io::{self, Cursor, Read as _, Seek, SeekFrom, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
-use std::thread::sleep;
+use std::thread::{JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
 use rustix::io::ioctl_fionbio;
@@ -40,6 +40,8 @@ enum Pipe {
     File(File),
     Out(ChildStdout),
     Err(ChildStderr),
+    /// What a thread has read to the end.
+    Thread(Collected),
 }
 
 impl Pipe {
@@ -48,7 +50,33 @@ impl Pipe {
             Pipe::File(file) => file.read(buffer),
             Pipe::Out(pipe) => pipe.read(buffer),
             Pipe::Err(pipe) => pipe.read(buffer),
+            Pipe::Thread(collected) => collected.read(buffer),
         }
+    }
+}
+
+/// Standard error of a command whose standard output is read to its end first: a thread reads it meanwhile, since a command
+/// waits while its pipe is full.
+struct Collected {
+    reader: Option<JoinHandle<io::Result<Vec<u8>>>>,
+    read: Cursor<Vec<u8>>,
+}
+
+impl Collected {
+    fn of(mut pipe: ChildStderr) -> Self {
+        let reader = std::thread::spawn(move || {
+            let mut all = Vec::new();
+            pipe.read_to_end(&mut all).map(|_| all)
+        });
+        Self { reader: Some(reader), read: Cursor::default() }
+    }
+
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if let Some(reader) = self.reader.take() {
+            let all = reader.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()));
+            self.read = Cursor::new(all?);
+        }
+        self.read.read(buffer)
     }
 }
 
@@ -238,7 +266,9 @@ impl Raw {
         {
             waits = waits.and(ioctl_fionbio(pipe.as_fd(), true));
         }
-        if let Some(pipe) = &stderr {
+        if self.is_stream()
+            && let Some(pipe) = &stderr
+        {
             waits = waits.and(ioctl_fionbio(pipe.as_fd(), true));
         }
         if let Some(pipe) = &self.stdin {
@@ -250,7 +280,14 @@ impl Raw {
             return false;
         }
         self.records = stdout.map(|pipe| Records::new(Pipe::Out(pipe)));
-        self.errors = stderr.map(|pipe| Records::new(Pipe::Err(pipe)));
+        let is_stream = self.is_stream();
+        self.errors = stderr.map(|pipe| {
+            Records::new(if is_stream {
+                Pipe::Err(pipe)
+            } else {
+                Pipe::Thread(Collected::of(pipe))
+            })
+        });
         true
     }
 

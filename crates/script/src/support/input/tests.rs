@@ -345,6 +345,16 @@ fn lines_of_commands() {
     assert_eq!(rows(&messages), [[string("a")], [string("b")]]);
     assert!(messages.contains(&Message::EndOfSend) && stream.is_disabled());
 
+    // A command that fills the pipe of standard error before it writes to standard output.
+    let two = columns(&[("s", Kind::String), ("of_errors", Kind::Bool)]);
+    let command = "head -c 1000000 /dev/zero | tr '\\0' e >&2; echo >&2; echo out |";
+    let mut source = Source::new("s", command, Mode::Manual);
+    source.config.insert("read_stderr".into(), "1".into());
+    let (_, messages) = InputStream::raw(source, two, RawOptions::default());
+    let errors = string(&"e".repeat(1_000_000));
+    let expected = [[string("out"), Field::Bool(false)], [errors, Field::Bool(true)]];
+    assert!(rows(&messages) == expected);
+
     // A command that does not end is ended with its stream.
     let mut source = Source::new("s", "sleep 1000 |", Mode::Stream);
     source.config.insert("force_kill".into(), "1".into());
