@@ -681,7 +681,6 @@ fn analyse(
             rows = Some(Lines { tap, rows: Tapped::default(), text: Vec::new() });
         }
     }
-    let ignores_checksums = options.ignore_checksums;
     for error in stream.skipped() {
         words.warning(&format_args!("skipped {error}"));
     }
@@ -743,8 +742,8 @@ fn analyse(
         }
     }
     if let Ok((statistics, counts)) = &finished {
-        if !ignores_checksums {
-            warn_of_checksums(statistics, words);
+        if let Some(text) = statistics.checksum_warning() {
+            words.warning(&text);
         }
         if let Logs::Folder(out) = logs {
             warn_of_old_logs(out, counts, words);
@@ -776,21 +775,6 @@ impl Lines {
         let mut out = io::stdout().lock();
         let written = out.write_all(&self.text).and_then(|()| out.flush());
         written.map_err(|e| io::Error::new(e.kind(), format!("standard output: {e}")))
-    }
-}
-
-/// One packet in this many with a wrong checksum triggers the warning.
-const MANY_WRONG: u64 = 20;
-
-/// Warns if so large a share of packets was discarded for their checksums that the capture was probably made
-/// before a network card filled them in.
-fn warn_of_checksums(statistics: &Statistics, words: &mut dyn Words) {
-    let (wrong, all) = (statistics.state.wrong_checksums, statistics.packets - statistics.filtered);
-    if wrong > 0 && wrong.saturating_mul(MANY_WRONG) > all {
-        words.warning(&format_args!(
-            "{wrong} of {all} packets have a wrong checksum and were discarded; where the capturing host \
-             sent them, its network card fills in checksums later: -C analyses them all the same"
-        ));
     }
 }
 

@@ -156,7 +156,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     if let Some(path) = files.last() {
         engine.end_capture(&path.to_string_lossy());
     }
-    engine.finish()?;
+    let (statistics, _) = engine.finish()?;
+    if let Some(text) = statistics.checksum_warning() {
+        terminal.warning(&text);
+    }
     if let Some(error) = failure.get()
         && error.kind() != io::ErrorKind::BrokenPipe
     {

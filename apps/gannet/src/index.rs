@@ -10,6 +10,7 @@ use gannet_capture::Batch;
 use gannet_capture::Stream;
 use gannet_engine::Engine;
 use gannet_engine::Options;
+use gannet_index::Analysis;
 use gannet_index::Builder;
 use gannet_index::Built;
 use gannet_index::Error;
@@ -55,7 +56,7 @@ pub(crate) struct Indexing {
 impl Indexing {
     /// The analysis with these options notes what belongs into it.
     pub(crate) fn begin(capture: &Path, stream: &mut Stream, options: &mut Options) -> Self {
-        let builder = Arc::new(Builder::default());
+        let builder = Arc::new(Builder::new(Analysis::of(options)));
         builder.keep_restarts(stream);
         options.index = Some(builder.clone());
         Self { builder, capture: capture.to_owned() }
@@ -145,7 +146,10 @@ fn index(
             }
         }
     }
-    engine.finish()?;
+    let (statistics, _) = engine.finish()?;
+    if let Some(text) = statistics.checksum_warning() {
+        terminal.warning(&text);
+    }
     if stop.asked().is_some() {
         return Ok(outcome);
     }

@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::io::Read;
+use std::net::SocketAddr;
 use std::process::Command;
 use std::process::Stdio;
 
@@ -13,6 +14,7 @@ use crate::support::Scratch;
 use crate::support::gannet;
 use crate::support::pcap;
 use crate::support::sample;
+use gannet_base::Time;
 use gannet_synth::traffic;
 use gannet_synth::traffic::Kind;
 
@@ -262,6 +264,22 @@ fn wrong_checksums_are_counted_and_answered() {
     assert!(run.stderr.contains(" of 68 packets have a wrong checksum"), "{}", run.stderr);
     assert!(run.stderr.contains("-C analyses them"), "{}", run.stderr);
     assert_eq!(s.analyze("two", &["-t", "2"], &capture).stderr, run.stderr);
+    // Few packets, and many connections: one of each is wrong.
+    let address = |n, port| SocketAddr::from(([10, 0, 0, n], port));
+    let mut trace = gannet_synth::Trace::new(Time::from_secs(1_000), 1);
+    for port in 1_000..1_010 {
+        let mut tcp = trace.connect(address(1, port), address(2, 80));
+        tcp.send(&[0; 100_000]);
+        tcp.close();
+    }
+    let mut few = trace.frames().to_vec();
+    few.last_mut().unwrap().bytes[50] ^= 0x55;
+    let name = s.file("few.pcap", &pcap(&few));
+    let run = s.analyze("few", &[], &name);
+    let words = format!("1 of {} packets have a wrong checksum", few.len());
+    assert!(few.len() > 1_000 && run.stderr.contains(&words), "{}", run.stderr);
+    let index = Run::of(gannet().arg("index").arg(&name));
+    assert!(index.stderr.contains("have a wrong checksum"), "{}", index.stderr);
     assert_eq!(s.analyze("all", &["-C"], &capture).stderr, "");
     assert_eq!(s.analyze("good", &[], &s.file("good.pcap", &sample())).stderr, "");
 }

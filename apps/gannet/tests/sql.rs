@@ -5,8 +5,15 @@
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
+use std::net::SocketAddr;
 use std::path::Path;
 
+use gannet_base::Interval;
+use gannet_base::Time;
+use gannet_synth::Trace;
+use gannet_synth::dns;
+
+use crate::support;
 use crate::support::Run;
 use crate::support::Scratch;
 use crate::support::gannet;
@@ -145,12 +152,24 @@ fn rows_of_several_captures_lead_to_packets_of_their_own_capture() {
     assert_eq!(run(&["index", "-q", "--seed", "7", name]).code, 0);
     let other = run(&["packets", "--where", "service = 'dns'", name]);
     assert!(
-        other.code == 2 && other.stderr.contains("with the options of the logs"),
+        other.code == 2
+            && other
+                .stderr
+                .contains("was made with --seed 7, and what is asked for with no options"),
         "{}",
         other.stderr
     );
     let seeded = run(&["packets", "--where", "service = 'dns'", "--seed", "7", name]);
     assert_eq!((seeded.code, seeded.stdout), all);
+    let numbers = run(&["sql", "SELECT packets(uid) AS p FROM conn LIMIT 1", name]);
+    assert!(numbers.stderr.contains("was made with --seed 7"), "{}", numbers.stderr);
+    let verified = run(&["packets", "--where", "service = 'dns'", "--seed", "7", "-C", name]);
+    assert_eq!(verified.code, 2);
+    assert!(
+        verified.stderr.contains("for with -C --seed 7: give the options"),
+        "{}",
+        verified.stderr
+    );
 }
 
 #[test]
@@ -187,6 +206,41 @@ fn a_file_takes_the_answer_of_one_query() {
         Run::with_input(gannet().args(["sql", "-", "--out", out]), b"SELECT 1 AS a; -- one\n");
     assert_eq!((one.code, one.stderr.as_str()), (0, ""));
     assert_eq!(fs::read_to_string(out).unwrap(), "a\n1\n");
+}
+
+#[test]
+fn the_packets_of_a_row_of_dns_are_the_query_and_its_answer() {
+    let address = |n, port| SocketAddr::from(([10, 0, 0, n], port));
+    let (client, server) = (address(1, 4_000), address(2, 53));
+    let mut trace = Trace::new(Time::from_secs(1_000), 1);
+    // Without records that Zeek reads, an answer has no time in dns.log. Others have the same ends.
+    const HTTPS: u16 = 65;
+    for name in ["a.test", "b.test", "c.test"] {
+        trace.lookup(client, server, (name, HTTPS), 0, &[]);
+    }
+    // The number of the first one again.
+    let [query, answer] = [0, 1].map(|n| trace.frames()[n].bytes.clone());
+    trace.push(Interval::from_millis(5), query);
+    trace.push(Interval::from_millis(5), answer);
+    // Over TCP, in three segments.
+    let message = dns::query(7, "d.test", HTTPS);
+    let framed = [&(message.len() as u16).to_be_bytes()[..], &message].concat();
+    let mut tcp = trace.connect(client, server);
+    framed.chunks(20).for_each(|part| tcp.send(part));
+    tcp.close();
+    let s = Scratch::new("sql-dns");
+    let capture = s.file("dns.pcap", &support::pcap(trace.frames()));
+    let name = capture.to_str().unwrap();
+    assert_eq!(run(&["index", "-q", "-C", name]).code, 0);
+    let lines = |condition: &str| {
+        let run = run(&["packets", "-C", "--log", "dns", "--where", condition, name]);
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        run.stdout.lines().count()
+    };
+    assert_eq!(lines("query = 'b.test' AND rtt IS NULL"), 2);
+    assert_eq!(lines("query = 'a.test'"), 4);
+    let over_tcp = 3 + 2 * framed.chunks(20).count() + 3;
+    assert_eq!(lines("query = 'd.test'"), over_tcp);
 }
 
 #[test]

@@ -11,6 +11,7 @@ use gannet_capture::Reader;
 use gannet_capture::Stream;
 use gannet_engine::Engine;
 use gannet_engine::Options;
+use gannet_index::Analysis;
 use gannet_index::Builder;
 use gannet_log::Selection;
 use pyo3::prelude::*;
@@ -57,7 +58,7 @@ pub(crate) fn index(path: PathBuf, settings: &str) -> PyResult<(u64, u64)> {
 }
 
 fn build(path: &PathBuf, mut options: Options) -> PyResult<(u64, u64)> {
-    let builder = Arc::new(Builder::default());
+    let builder = Arc::new(Builder::new(Analysis::of(&options)));
     options.index = Some(builder.clone());
     let mut stream = Stream::open(std::slice::from_ref(path), gannet_capture::Options::default())
         .map_err(|error| errors::of_capture(&error))?;

@@ -67,3 +67,22 @@ pub struct Statistics {
     /// The largest amounts of state, and what was evicted.
     pub state: State,
 }
+
+/// One in this many, of packets or of connections.
+const MANY_WRONG: u64 = 20;
+
+impl Statistics {
+    /// What to warn of if so many packets were discarded for their checksums, measured by packets or by connections, that the
+    /// capture was probably made before a network card filled them in.
+    #[must_use]
+    pub fn checksum_warning(&self) -> Option<String> {
+        let (wrong, all) = (self.state.wrong_checksums, self.packets.saturating_sub(self.filtered));
+        let are_many = wrong.saturating_mul(MANY_WRONG) > all.min(self.connections);
+        (wrong > 0 && are_many).then(|| {
+            format!(
+                "{wrong} of {all} packets have a wrong checksum and were discarded; where the capturing host sent them, its \
+                 network card fills in checksums later: -C analyses them all the same"
+            )
+        })
+    }
+}

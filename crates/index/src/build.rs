@@ -23,6 +23,7 @@ use gannet_capture::unpacked_from;
 use gannet_engine::PacketIndex;
 use gannet_engine::ShardIndex;
 
+use crate::analysis::Analysis;
 use crate::collector::Shared;
 use crate::error::Error;
 use crate::file::BLOCK;
@@ -57,6 +58,7 @@ const MOST_HEAD: u64 = 16 << 20;
 /// Collects which packets belong to which connections.
 #[derive(Debug)]
 pub struct Builder {
+    analysis: Analysis,
     capture: Mutex<Capture>,
     shared: Arc<Shared>,
 }
@@ -94,7 +96,7 @@ pub struct Built {
 
 impl Default for Builder {
     fn default() -> Self {
-        Self::with_limit(MOST)
+        Self::new(Analysis::default())
     }
 }
 
@@ -109,9 +111,14 @@ fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Builder {
+    /// An index that an analysis with these options fills.
+    pub fn new(analysis: Analysis) -> Self {
+        Self::with_limit(analysis, MOST)
+    }
+
     /// An index of which the lists take at most this much memory.
-    fn with_limit(most: usize) -> Self {
-        Self { capture: Mutex::default(), shared: Arc::new(Shared::new(most)) }
+    fn with_limit(analysis: Analysis, most: usize) -> Self {
+        Self { analysis, capture: Mutex::default(), shared: Arc::new(Shared::new(most)) }
     }
 
     /// Keeps restart points of a compressed capture, if its format has any: for a stream of one file that has not
@@ -196,6 +203,7 @@ impl Builder {
         let header = Header {
             seekable,
             compression: compression.filter(|_| seekable),
+            analysis: self.analysis,
             identity,
             packets,
             forgotten,
@@ -430,7 +438,7 @@ mod tests {
         fs::create_dir_all(&folder).unwrap();
         let capture = folder.join("a.pcap");
         fs::write(&capture, b"capture").unwrap();
-        let builder = Builder::with_limit(most);
+        let builder = Builder::with_limit(Analysis::default(), most);
         let host = Addr::from_slice(&[10, 0, 0, 1]).unwrap();
         let id = ConnId { orig_h: host, orig_p: 1, resp_h: host, resp_p: 2 };
         let mut shards = [builder.shard(), builder.shard()];

@@ -1,6 +1,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::analysis::Analysis;
+
 /// Errors of an index.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -19,6 +21,19 @@ pub enum Error {
     /// The capture is not the one that was indexed.
     #[error("{0} does not fit its capture: {1}; run gannet index again")]
     Unfit(PathBuf, &'static str),
+    /// An analysis with other options made it.
+    #[error(
+        "{index} was made with {made}, and what is asked for with {asked}: give the options that it was made with, or \
+         make it again with the others"
+    )]
+    Analysis {
+        /// The index.
+        index: PathBuf,
+        /// The options that it was made with.
+        made: Analysis,
+        /// The options of what asks it.
+        asked: Analysis,
+    },
     /// The capture cannot be read.
     #[error(transparent)]
     Capture(#[from] gannet_capture::Error),

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use gannet_capture::Compression;
 use gannet_capture::RestartPoint;
 
+use crate::analysis::Analysis;
 use crate::error::Error;
 use crate::header::HEADER;
 use crate::header::Header;
@@ -159,6 +160,18 @@ impl<R: Read + Seek> Index<R> {
             Ok(n) if (n as u64) < len => Err(self.damaged("it is cut")),
             Ok(_) => Ok(bytes),
         }
+    }
+
+    /// Checks that the index was made by an analysis with these options.
+    ///
+    /// # Errors
+    /// If it was not: its uids, or their packets, may be others.
+    pub fn check(&self, analysis: Analysis) -> Result<(), Error> {
+        let made = self.header.analysis;
+        if made == analysis {
+            return Ok(());
+        }
+        Err(Error::Analysis { index: self.path.clone(), made, asked: analysis })
     }
 
     /// Packets of the capture.
@@ -344,6 +357,7 @@ fn header(
     Header {
         seekable,
         compression,
+        analysis: Analysis::default(),
         identity,
         packets,
         forgotten,

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use gannet_capture::Compression;
 
+use crate::analysis::Analysis;
 use crate::error::Error;
 use crate::identity::Identity;
 use crate::identity::check;
@@ -13,8 +14,10 @@ const VERSION: u32 = 4;
 const SEEKABLE: u32 = 1;
 const GZIP: u32 = 2;
 const ZSTD: u32 = 4;
+const IGNORES_CHECKSUMS: u32 = 8;
+const FILTERED: u32 = 16;
 /// Bytes of the header, the check among them.
-pub(crate) const HEADER: usize = 8 + 4 + 4 + 8 + 16 + 7 * 8 + 8;
+pub(crate) const HEADER: usize = 8 + 4 + 4 + 8 + 8 + 16 + 7 * 8 + 8;
 
 /// The first bytes of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +25,7 @@ pub(crate) struct Header {
     pub(crate) seekable: bool,
     /// Whether places are those in the decompressed data of a file with restart points.
     pub(crate) compression: Option<Compression>,
+    pub(crate) analysis: Analysis,
     pub(crate) identity: Identity,
     pub(crate) packets: u64,
     pub(crate) forgotten: u64,
@@ -41,8 +45,14 @@ impl Header {
             Some(Compression::Zstd) => ZSTD,
             _ => 0,
         };
-        let flags = compression | if self.seekable { SEEKABLE } else { 0 };
+        let Analysis { ignores_checksums, is_filtered, seed } = self.analysis;
+        let flag = |is_set, flag| if is_set { flag } else { 0 };
+        let flags = compression
+            | flag(self.seekable, SEEKABLE)
+            | flag(ignores_checksums, IGNORES_CHECKSUMS)
+            | flag(is_filtered, FILTERED);
         out.extend_from_slice(&flags.to_le_bytes());
+        out.extend_from_slice(&seed.to_le_bytes());
         out.extend_from_slice(&self.identity.size.to_le_bytes());
         out.extend_from_slice(&self.identity.hash.to_le_bytes());
         let Self { packets, forgotten, head, places, points, windows, blocks, .. } = *self;
@@ -70,6 +80,7 @@ impl Header {
             return Err(damaged("its header is not what was written"));
         }
         let flags = u32::from_le_bytes(take(&mut rest).ok_or_else(cut)?);
+        let seed = u64::from_le_bytes(take(&mut rest).ok_or_else(cut)?);
         let size = u64::from_le_bytes(take(&mut rest).ok_or_else(cut)?);
         let hash = u128::from_le_bytes(take(&mut rest).ok_or_else(cut)?);
         let mut number = || take(&mut rest).map(u64::from_le_bytes).ok_or_else(cut);
@@ -80,6 +91,11 @@ impl Header {
                 GZIP => Some(Compression::Gzip),
                 ZSTD => Some(Compression::Zstd),
                 _ => return Err(damaged("it is of two compressions")),
+            },
+            analysis: Analysis {
+                ignores_checksums: flags & IGNORES_CHECKSUMS != 0,
+                is_filtered: flags & FILTERED != 0,
+                seed,
             },
             identity: Identity { size, hash },
             packets: number()?,

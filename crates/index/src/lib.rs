@@ -14,7 +14,9 @@
 //! ```text
 //! magic, version                                      8 bytes, u32
 //! flags                                               u32: 1 packets can be reached by their places,
-//!                                                     2 in a gzip file, 4 in a zstd file
+//!                                                     2 in a gzip file, 4 in a zstd file, 8 checksums were not
+//!                                                     verified, 16 packets were filtered
+//! seed of uids                                        u64
 //! identity of the capture                             size u64, hash of its first and last 64 KiB u128
 //! packets, forgotten fragments                        u64 each
 //! head length, places, points, window bytes, blocks   u64 each
@@ -30,6 +32,7 @@
 //!
 //! The key of a uid is a hash of its text. A list has the distances from one packet number to the next.
 
+mod analysis;
 mod build;
 mod collector;
 mod error;
@@ -43,6 +46,7 @@ mod restarts;
 mod slices;
 mod varint;
 
+pub use analysis::Analysis;
 pub use build::Builder;
 pub use build::Built;
 pub use build::RESTARTS_EVERY;

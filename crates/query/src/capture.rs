@@ -235,7 +235,13 @@ fn run(
     }
     match engine.finish() {
         Err(error) if !is_done() => Err(Error::new(crate::ErrorKind::Run, error.to_string())),
-        _ => Ok(Ended::Complete),
+        Ok((statistics, _)) => {
+            if let Some(text) = statistics.checksum_warning() {
+                shared.warn(text);
+            }
+            Ok(Ended::Complete)
+        }
+        Err(_) => Ok(Ended::Complete),
     }
 }
 

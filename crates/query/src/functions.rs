@@ -276,7 +276,9 @@ fn packets(arrays: &[ArrayRef], shared: &Shared) -> Result<ArrayRef> {
     }
     let mut indexes = Vec::new();
     for capture in &captures {
-        indexes.push(gannet_index::Index::open(capture).map_err(failed)?);
+        let index = gannet_index::Index::open(capture).map_err(failed)?;
+        index.check(gannet_index::Analysis::of(&shared.options.analysis)).map_err(failed)?;
+        indexes.push(index);
     }
     let mut lists = ListBuilder::new(Int64Builder::new());
     for uid in uids {

@@ -102,7 +102,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PATH", requires = "condition")]
     rows: Option<PathBuf>,
     /// Do not verify checksums in the analysis for --where, as the index was made
-    #[arg(short = 'C', long, requires = "condition", conflicts_with = "rows")]
+    #[arg(short = 'C', long, requires = "condition", conflicts_with_all = ["rows", "uid"])]
     no_checksums: bool,
     /// Seed of uids in the analysis for --where, as the index was made
     #[arg(
@@ -110,7 +110,7 @@ pub(crate) struct Args {
         value_name = "N",
         default_value_t = 0,
         requires = "condition",
-        conflicts_with = "rows"
+        conflicts_with_all = ["rows", "uid"]
     )]
     seed: u64,
     /// Write the packets of --uid or --where into a capture instead
@@ -173,14 +173,17 @@ fn rows_where(
                 terminal.error(&nothing);
                 Ok(Outcome::NoCapture)
             }
-            Ok(wanted) => slices::run(files, &Asked::Same(&wanted), args.printer(), write, count),
+            Ok(wanted) => {
+                slices::run(files, &Asked::Same(&wanted), args.printer(), None, write, count)
+            }
             Err(outcome) => Ok(outcome),
         },
         // A uid is one of a capture: each is analysed alone, as its index was made.
         None => {
             let of_each = |path: &Path| rows(&[path.to_owned()]);
             let asked = Asked::OfEach { rows: &of_each, nothing: &nothing };
-            slices::run(files, &asked, args.printer(), write, count)
+            let analysis = Some(gannet_index::Analysis::of(&analysis));
+            slices::run(files, &asked, args.printer(), analysis, write, count)
         }
     }
 }
@@ -215,7 +218,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     if !args.uid.is_empty() {
         let wanted: Vec<_> = args.uid.iter().map(|uid| Wanted::all(uid.clone())).collect();
         let write = args.write.as_deref();
-        return slices::run(&files, &Asked::Same(&wanted), args.printer(), write, args.count);
+        return slices::run(&files, &Asked::Same(&wanted), args.printer(), None, write, args.count);
     }
     if let Some(condition) = &args.condition {
         return rows_where(args, &files, condition, &terminal);

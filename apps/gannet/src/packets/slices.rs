@@ -14,6 +14,7 @@ use anyhow::Context;
 use gannet_capture::Packet;
 use gannet_capture::Stream;
 use gannet_capture::Writer;
+use gannet_index::Analysis;
 use gannet_index::Error;
 use gannet_index::Index;
 use gannet_index::Slices;
@@ -138,11 +139,13 @@ impl From<Error> for Stopped {
     }
 }
 
-/// The packets that are wanted in each of the captures, up to a number of them.
+/// The packets that are wanted in each of the captures, up to a number of them. Indexes are made with the options of `analysis`,
+/// if it is known.
 pub(super) fn run(
     files: &[PathBuf],
     asked: &Asked<'_>,
     printer: Printer,
+    analysis: Option<Analysis>,
     write: Option<&Path>,
     count: Option<u64>,
 ) -> anyhow::Result<Outcome> {
@@ -180,7 +183,7 @@ pub(super) fn run(
                 continue;
             }
         };
-        match slice(file, &wanted, &mut to, &mut left, &terminal) {
+        match slice(file, analysis, &wanted, &mut to, &mut left, &terminal) {
             Ok(uids) => {
                 found |= !uids.is_empty();
                 for uid in uids.into_iter().filter(|_| asked.is_same()) {
@@ -233,12 +236,14 @@ fn captures(paths: &[PathBuf]) -> io::Result<Vec<PathBuf>> {
 /// The packets of a capture; the uids of which it has packets.
 fn slice<'w>(
     file: &Path,
+    analysis: Option<Analysis>,
     wanted: &'w [Wanted],
     to: &mut To,
     left: &mut u64,
     terminal: &Terminal,
 ) -> Result<BTreeSet<&'w str>, Stopped> {
     let mut index = Index::open(file)?;
+    analysis.map_or(Ok(()), |analysis| index.check(analysis))?;
     warn_of_forgotten(index.forgotten(), file, |text| terminal.warning(text));
     let mut numbers = Vec::new();
     // Of packets of requests, whose they may be.

@@ -304,7 +304,7 @@ fn write<W: Write + Send>(
     Ok(out)
 }
 
-/// The packets of the rows of a log for which a condition is true: of dns those of the query and its answer, of http and
+/// The packets of the rows of a log for which a condition is true: of dns over UDP those of the query and its answer, of http and
 /// smtp those up to the next request of the connection, of all others those of the uid. What goes wrong is printed.
 pub(crate) fn wanted(
     paths: &[PathBuf],
@@ -321,21 +321,26 @@ pub(crate) fn wanted(
         terminal.error(&format_args!("rows of {log} have no uid, which leads to packets"));
         return Err(Outcome::NoCapture);
     }
-    let (from, until, message) = match log {
-        // The answer is in the packet at ts + rtt.
-        "dns" => {
-            let rtt = "CAST(round(coalesce(rtt, 0) * 1000000) AS BIGINT)";
-            ("dns".to_owned(), format!("CAST(ts AS BIGINT) + {rtt} + 2"), "trans_id")
-        }
-        "http" | "smtp" => {
-            let next = "lead(ts) OVER (PARTITION BY uid ORDER BY ts, trans_depth) AS _next";
-            let from = format!("(SELECT *, {next} FROM {log})");
-            (from, "CAST(_next AS BIGINT)".to_owned(), "CAST(NULL AS BIGINT)")
-        }
-        log => (log.to_owned(), "CAST(NULL AS BIGINT)".to_owned(), "CAST(NULL AS BIGINT)"),
+    const NONE: &str = "CAST(NULL AS BIGINT)";
+    let with_next = |order: &str| {
+        format!("(SELECT *, lead(ts) OVER (PARTITION BY {order}) AS _next FROM {log})")
     };
-    let is_request = matches!(log, "dns" | "http" | "smtp");
-    let start = if is_request { "CAST(ts AS BIGINT)" } else { "CAST(NULL AS BIGINT)" };
+    let (from, start, until, message) = match log {
+        // The answer is in the packet at ts + rtt, or without rtt before the next query with the same number. Over TCP, a
+        // query may be in packets before its own.
+        "dns" => (
+            with_next("uid, trans_id ORDER BY ts"),
+            "CASE proto WHEN 'tcp' THEN NULL ELSE CAST(ts AS BIGINT) END",
+            "CASE WHEN rtt IS NULL THEN CAST(_next AS BIGINT) \
+             ELSE CAST(ts AS BIGINT) + CAST(round(rtt * 1000000) AS BIGINT) + 2 END",
+            "CASE proto WHEN 'tcp' THEN NULL ELSE trans_id END",
+        ),
+        "http" | "smtp" => {
+            let from = with_next("uid ORDER BY ts, trans_depth");
+            (from, "CAST(ts AS BIGINT)", "CAST(_next AS BIGINT)", NONE)
+        }
+        log => (log.to_owned(), NONE, NONE, NONE),
+    };
     let sql = format!(
         "SELECT DISTINCT uid, {start} AS _from, {until} AS _until, CAST({message} AS BIGINT) AS _id \
          FROM {from} WHERE uid IS NOT NULL AND (\n{condition}\n) ORDER BY _from, uid"
