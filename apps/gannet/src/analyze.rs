@@ -197,8 +197,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             terminal.error(&format_args!("--logs: no log is named '{name}'"));
             let mut all: Vec<_> = gannet_engine::schemas().iter().map(|s| s.path).collect();
             all.sort_unstable();
-            let all = all.join(", ");
-            terminal.hint(&format_args!("logs are {all}; default, policy and all name groups"));
+            match crate::terminal::nearest(name, &all) {
+                Some(near) => terminal.hint(&format_args!("did you mean {near}?")),
+                None => {
+                    let all = all.join(", ");
+                    terminal
+                        .hint(&format_args!("logs are {all}; default, policy and all name groups"));
+                }
+            }
             return Ok(Outcome::NoCapture);
         }
     }

@@ -40,7 +40,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
     /// Threads that analyse; the index is the same whatever their number
-    #[arg(short, long, value_name = "N", default_value_t = 2)]
+    #[arg(short, long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..))]
     threads: u8,
     /// Print errors only
     #[arg(short, long)]

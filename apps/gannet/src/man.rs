@@ -9,6 +9,7 @@ use anyhow::Context;
 use crate::cli;
 use crate::out;
 use crate::outcome::Outcome;
+use crate::terminal::Terminal;
 
 /// Print a man page.
 #[derive(Debug, clap::Args)]
@@ -34,10 +35,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     }
     let mut page = all;
     for name in &args.of {
-        page = page
-            .find_subcommand(name)
-            .cloned()
-            .with_context(|| format!("there is no command '{}'", args.of.join(" ")))?;
+        let Some(found) = page.find_subcommand(name).cloned() else {
+            let names = args.of.join(" ");
+            Terminal::new(false).error(&format_args!("there is no command '{names}'"));
+            return Ok(Outcome::NoCapture);
+        };
+        page = found;
     }
     out::write(&render(page)?)
 }

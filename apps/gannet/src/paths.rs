@@ -27,8 +27,7 @@ pub(crate) fn files(paths: &[PathBuf]) -> io::Result<Vec<Found>> {
     let mut found = Vec::new();
     for path in paths {
         if path.is_dir() {
-            list(path, path, &mut found)
-                .map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", path.display())))?;
+            list(path, path, &mut found)?;
         } else {
             let below = below(path);
             found.push(Found { path: path.clone(), named: true, below });
@@ -60,8 +59,11 @@ fn below(path: &Path) -> PathBuf {
     path.file_name().map(PathBuf::from).unwrap_or_default()
 }
 
+/// Lists the files of a folder and of those in it. Errors name the folder that cannot be read.
 fn list(top: &Path, folder: &Path, found: &mut Vec<Found>) -> io::Result<()> {
-    let mut entries = fs::read_dir(folder)?.collect::<io::Result<Vec<_>>>()?;
+    let entries = fs::read_dir(folder).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+    let mut entries = entries
+        .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", folder.display())))?;
     entries.sort_by_key(fs::DirEntry::file_name);
     for entry in entries {
         let path = entry.path();

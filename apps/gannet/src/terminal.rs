@@ -26,6 +26,30 @@ pub(crate) trait Words {
     fn progress(&mut self, stream: &Stream);
 }
 
+/// The name that was probably meant: the one that differs in the fewest letters, if these are few.
+pub(crate) fn nearest<'n>(name: &str, names: &[&'n str]) -> Option<&'n str> {
+    let differs = |other: &&str| edits(name.as_bytes(), other.as_bytes());
+    let near = names.iter().copied().min_by_key(differs)?;
+    (differs(&near) <= name.len().div_ceil(3)).then_some(near)
+}
+
+/// Letters to insert, remove or replace (Levenshtein distance).
+fn edits(one: &[u8], other: &[u8]) -> usize {
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (n, a) in one.iter().enumerate() {
+        let (mut before, mut left) = (n, n + 1);
+        let (first, rest) = row.split_at_mut(1);
+        first.fill(left);
+        for (b, cell) in other.iter().zip(rest) {
+            let above = *cell;
+            left = (above + 1).min(left + 1).min(before + usize::from(a != b));
+            *cell = left;
+            before = above;
+        }
+    }
+    row.last().copied().unwrap_or_default()
+}
+
 /// An error and its causes in a line: each once, as some errors tell theirs.
 pub(crate) fn causes(error: &anyhow::Error) -> String {
     let mut all = String::new();
@@ -192,5 +216,14 @@ mod tests {
         for template in ["{bar:24} {bytes}/{total_bytes}, {msg}, {eta} left", "{spinner} {bytes}"] {
             assert!(ProgressStyle::with_template(template).is_ok(), "{template}");
         }
+    }
+
+    #[test]
+    fn names_with_few_other_letters_are_near() {
+        let names = ["conn", "dns", "http", "x509"];
+        assert_eq!(super::nearest("con", &names), Some("conn"));
+        assert_eq!(super::nearest("htpt", &names), Some("http"));
+        assert_eq!(super::nearest("DNS", &["dns"]), None);
+        assert_eq!(super::nearest("kerberos", &names), None);
     }
 }

@@ -44,7 +44,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         Some(What::Ring(args)) => ring::run(args)?,
         #[cfg(target_os = "linux")]
         Some(What::Send(args)) => send::run(args)?,
-        None => speed::run(&args.speed)?,
+        None => return speed::run(&args.speed),
     }
     Ok(Outcome::Done)
 }

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::collections::HashSet;
 use std::io;
 use std::io::BufWriter;
+use std::io::IsTerminal;
 use std::io::Write;
 use std::path::Path;
 use std::path::PathBuf;
@@ -157,6 +158,12 @@ pub(super) fn run(
     let files = &captures(files)?[..];
     let mut to = match write {
         Some(path) => {
+            if path == Path::new("-") && io::stdout().is_terminal() {
+                terminal.error(
+                    &"-w -: standard output is a terminal: name a file, or pipe the packets",
+                );
+                return Ok(Outcome::NoCapture);
+            }
             let refused = InputFile::refuse(&InputFile::all(files), path);
             if let Err(error) = refused.and_then(|()| paths::refuse_suffix(path)) {
                 terminal.error(&error);

@@ -96,10 +96,14 @@ fn run(args: Vec<OsString>, source: Option<Box<dyn Source>>) -> u8 {
         return 1;
     }
     if !options.bare && !has_scripts(&search_path(&options)) {
-        error_line(
-            "fatal error: can't find Zeek's scripts: ZEEKPATH or --zeek-scripts DIR names their folder, share/zeek of an \
-             installation of Zeek; with -b, scripts that need only the language run without",
-        );
+        let is_missing = |file: &&String| file.ends_with(".zeek") && !Path::new(file).exists();
+        error_line(&match options.files.iter().find(is_missing) {
+            Some(file) => format!("fatal error: can't find {file}"),
+            None => "fatal error: can't find Zeek's scripts: ZEEKPATH or --zeek-scripts DIR names their folder, share/zeek of \
+                     an installation of Zeek; with -b, scripts that need only the language run without; a capture filter \
+                     follows -f"
+                .to_owned(),
+        });
         return 1;
     }
     let status = |state: &str, why: &str| write_status(options.status_file.as_deref(), state, why);

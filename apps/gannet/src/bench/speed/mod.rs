@@ -11,7 +11,6 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Context;
-use anyhow::ensure;
 use gannet_capture::NewFile;
 
 mod against;
@@ -25,6 +24,8 @@ mod traffic;
 
 pub(super) use self::allocations::allocations;
 use self::measure::Figures;
+use crate::outcome::Outcome;
+use crate::terminal::Terminal;
 
 /// What to measure.
 #[derive(Debug, clap::Args)]
@@ -53,24 +54,31 @@ pub(crate) struct Args {
     plot: Option<PathBuf>,
 }
 
-pub(super) fn run(args: &Args) -> anyhow::Result<()> {
-    for trace in &args.traces {
-        ensure!(trace.is_file(), "{}: no such trace", trace.display());
+pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
+    let wrong = |text: String| {
+        Terminal::new(false).error(&text);
+        Ok(Outcome::NoCapture)
+    };
+    if let Some(trace) = args.traces.iter().find(|trace| !trace.is_file()) {
+        return wrong(format!("{}: no such trace", trace.display()));
     }
     let traffic = traffic::Traffic::make(args.size.max(1) * 1000)?;
     let wanted =
         |name: &str| args.only.is_empty() || args.only.iter().any(|o| name.contains(o.as_str()));
+    let mut stages = stages::all(&traffic, &args.traces);
+    stages.retain(|stage| wanted(&stage.name()));
+    if stages.is_empty() {
+        let names = args.only.join("' or '");
+        return wrong(format!("--only: no stage has '{names}' in its name"));
+    }
     let mut out = std::io::stdout().lock();
     let mut all = Vec::new();
     report::head(&mut out)?;
-    for mut stage in stages::all(&traffic, &args.traces) {
-        if wanted(&stage.name()) {
-            let figures = measure::measure(&mut stage, args.runs)?;
-            report::line(&mut out, &figures, all.last())?;
-            all.push(figures);
-        }
+    for mut stage in stages {
+        let figures = measure::measure(&mut stage, args.runs)?;
+        report::line(&mut out, &figures, all.last())?;
+        all.push(figures);
     }
-    ensure!(!all.is_empty(), "--only: no stage has '{}' in its name", args.only.join("' or '"));
     let mut others = Vec::new();
     if args.against {
         let own = [traffic.mixed.clone(), traffic.dns.clone()];
@@ -84,5 +92,6 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
         None => Ok(()),
     };
     write(&args.json, json::render(&all, &others))?;
-    write(&args.plot, plot::draw(&all))
+    write(&args.plot, plot::draw(&all))?;
+    Ok(Outcome::Done)
 }
