@@ -409,6 +409,8 @@ gannet_event::events! {
         offset: u64 = "offset",
         /// The bytes.
         data: &'a [u8] = "data",
+        /// Whether they came earlier, for analyzers that were not yet there.
+        is_replayed: bool = "is_replayed",
     }
 
     /// A part of a file was not captured.

@@ -86,37 +86,79 @@ pub(crate) struct Heard {
     /// The file as an archive.
     pub(crate) archive: Option<Box<Archive>>,
     bytes: Vec<u8>,
-    /// Where parts of these begin in the file, and where in `bytes`: between two of them bytes are missing.
-    parts: Vec<(u64, usize)>,
+    /// Parts of these.
+    parts: Vec<Part>,
     /// Bytes that it receives before the type of the file is known: they come again.
     ahead: usize,
+    /// A listener came after the first bytes, before the type of the file was known: it gets these, too.
+    is_behind: bool,
+}
+
+/// Bytes that belong together: between two parts, bytes are missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Part {
+    /// Where it begins in the file.
+    offset: u64,
+    /// Where it begins in the bytes that wait.
+    begin: usize,
+    /// For listeners that were behind.
+    is_replayed: bool,
 }
 
 impl Heard {
-    /// Bytes that begin at `offset` of the file.
-    fn hear(&mut self, offset: u64, data: &[u8]) {
+    /// Bytes that begin at `offset` of the file. If they are the first ones again, they came in `pieces` of these lengths.
+    fn hear(&mut self, offset: u64, data: &[u8], pieces: &[usize]) {
         if let Some(archive) = &mut self.archive {
             archive.parser.push(data);
         }
         let again = self.ahead.min(data.len());
         self.ahead -= again;
-        self.append(offset + again as u64, data.get(again..).unwrap_or_default());
+        if self.is_behind
+            && let [before @ .., _] = pieces
+        {
+            // The last of them is the current one, which those that were not behind have not been given yet.
+            let current = offset + before.iter().sum::<usize>() as u64;
+            while let Some(last) = self.parts.pop_if(|last| last.offset >= current) {
+                self.bytes.truncate(last.begin);
+            }
+            let done = self.replay(offset, data, before);
+            self.append(offset + done as u64, data.get(done..).unwrap_or_default(), false);
+            return;
+        }
+        self.append(offset + again as u64, data.get(again..).unwrap_or_default(), false);
     }
 
-    /// The same before the type of the file is known.
-    fn hear_ahead(&mut self, offset: u64, data: &[u8]) {
-        self.append(offset, data);
-        self.ahead += data.len();
+    /// The same before the type of the file is known; `before` came earlier, in `pieces` of these lengths.
+    fn hear_ahead(&mut self, offset: u64, data: &[u8], before: &[u8], pieces: &[usize]) {
+        if self.is_behind {
+            self.replay(offset.saturating_sub(before.len() as u64), before, pieces);
+        }
+        self.append(offset, data, false);
+        self.ahead = before.len() + data.len();
     }
 
-    fn append(&mut self, offset: u64, data: &[u8]) {
+    /// Bytes for those that were behind; returns how many there are.
+    fn replay(&mut self, offset: u64, data: &[u8], pieces: &[usize]) -> usize {
+        self.is_behind = false;
+        let mut done = 0;
+        for len in pieces {
+            let Some(piece) = data.get(done..done + len) else { break };
+            self.append(offset + done as u64, piece, true);
+            done += len;
+        }
+        done
+    }
+
+    fn append(&mut self, offset: u64, data: &[u8], is_replayed: bool) {
         if !self.is_reported {
             return;
         }
-        let at = self.bytes.len();
-        let follows = |&(first, begin): &(u64, usize)| first + (at - begin) as u64 == offset;
+        let begin = self.bytes.len();
+        let follows = |last: &Part| {
+            last.offset + (begin - last.begin) as u64 == offset && !last.is_replayed && !is_replayed
+        };
         if !data.is_empty() && !self.parts.last().is_some_and(follows) {
-            self.parts.push((offset, at));
+            self.parts.push(Part { offset, begin, is_replayed });
         }
         self.bytes.extend_from_slice(data);
     }
@@ -207,6 +249,8 @@ pub(crate) struct File {
     pub(crate) beginning: Vec<u8>,
     /// Where it begins in the file.
     pub(crate) beginning_at: u64,
+    /// The lengths of the pieces that it came in, where handlers may add analyzers of contents meanwhile.
+    pub(crate) pieces: Vec<usize>,
     pub(crate) sniffed: bool,
     /// Bytes seen or known to be missing: where the next ones belong.
     pub(crate) offset: u64,
@@ -306,9 +350,12 @@ impl File {
                     let room = self.first.saturating_sub(self.beginning.len());
                     self.beginning.reserve_exact(room.max(data.len()));
                 }
-                self.beginning.extend_from_slice(data);
                 if let Some(heard) = &mut self.heard {
-                    heard.hear_ahead(self.next, data);
+                    heard.hear_ahead(self.next, data, &self.beginning, &self.pieces);
+                }
+                self.beginning.extend_from_slice(data);
+                if self.reports_matches {
+                    self.pieces.push(data.len());
                 }
                 let before = self.seen;
                 self.count(data.len());
@@ -333,7 +380,7 @@ impl File {
             return self.look_later(offset, data);
         }
         if let Some(heard) = &mut self.heard {
-            heard.hear(offset, data);
+            heard.hear(offset, data, &std::mem::take(&mut self.pieces));
         }
         self.analyzers.data(data);
         let file = extractable(self.fuid, &self.start, self.mime_type);
@@ -368,7 +415,9 @@ impl File {
                     (Some(hash), _) => self.analyzers.set_hashes(hash, true),
                     (None, _) if self.analyzers.add_by_name(&analyzer) => {}
                     (None, _) if reads_contents(&analyzer) => {
-                        self.heard.get_or_insert_default().is_reported = true;
+                        let heard = self.heard.get_or_insert_default();
+                        heard.is_reported = true;
+                        heard.is_behind = !self.pieces.is_empty();
                     }
                     (None, _) if analyzer == ZIP => {
                         let archive = &mut self.heard.get_or_insert_default().archive;
@@ -447,6 +496,9 @@ impl File {
         self.note_matches(if known { shown } else { &[] }, seen);
         self.set_type(if known { sniff::mime_type(shown) } else { None });
         self.look_into(self.beginning_at, &beginning);
+        if self.matched.is_none() {
+            self.pieces = Vec::new();
+        }
     }
 
     /// Keeps what is to be reported of its first bytes.
@@ -494,11 +546,11 @@ impl File {
         let is_archive = heard.archive.is_some();
         let (bytes, parts) = (std::mem::take(&mut heard.bytes), std::mem::take(&mut heard.parts));
         if sinks.events.wants::<FileData<'_>>() {
-            for (at, &(offset, begin)) in parts.iter().enumerate() {
-                let end = parts.get(at + 1).map_or(bytes.len(), |(_, next)| *next);
+            for (at, &Part { offset, begin, is_replayed }) in parts.iter().enumerate() {
+                let end = parts.get(at + 1).map_or(bytes.len(), |next| next.begin);
                 let data = bytes.get(begin..end).unwrap_or_default();
                 let f = sinks.events.file(self.state());
-                sinks.events.raise(&FileData { f, offset, data });
+                sinks.events.raise(&FileData { f, offset, data, is_replayed });
             }
         }
         is_archive
@@ -529,6 +581,7 @@ impl File {
                 self.look_into(offset, rest);
             }
         }
+        self.pieces = Vec::new();
     }
 
     fn raise_matched(&mut self, sinks: &mut Sinks, matched: &Matched) {
@@ -884,22 +937,50 @@ fn extractable(
 mod tests {
     use super::*;
 
+    fn parts(heard: &Heard) -> Vec<(u64, usize, bool)> {
+        heard.parts.iter().map(|part| (part.offset, part.begin, part.is_replayed)).collect()
+    }
+
     #[test]
     fn what_is_heard_has_places_in_the_file() {
         let mut heard = Heard { is_reported: true, ..Heard::default() };
-        heard.hear_ahead(0, b"ab");
-        heard.hear_ahead(2, b"c");
+        heard.hear_ahead(0, b"ab", b"", &[]);
+        heard.hear_ahead(2, b"c", b"ab", &[2]);
         // The beginning comes again when the type is known.
-        heard.hear(0, b"abc");
-        heard.hear(3, b"d");
-        heard.hear(1_000_000_000_000, b"e");
-        heard.hear(1_000_000_000_001, b"fg");
-        heard.hear(1_000_000_000_003, b"");
+        heard.hear(0, b"abc", &[2, 1]);
+        heard.hear(3, b"d", &[]);
+        heard.hear(1_000_000_000_000, b"e", &[]);
+        heard.hear(1_000_000_000_001, b"fg", &[]);
+        heard.hear(1_000_000_000_003, b"", &[]);
         assert_eq!(heard.bytes, b"abcdefg");
-        assert_eq!(heard.parts, [(0, 0), (1_000_000_000_000, 4)]);
+        assert_eq!(parts(&heard), [(0, 0, false), (1_000_000_000_000, 4, false)]);
         // A listener that came after the first bytes.
         let mut late = Heard { is_reported: true, ahead: 1, ..Heard::default() };
-        late.hear(0, b"xyz");
-        assert_eq!((&late.bytes[..], &late.parts[..]), (&b"yz"[..], &[(1, 0)][..]));
+        late.hear(0, b"xyz", &[]);
+        assert_eq!((&late.bytes[..], &parts(&late)[..]), (&b"yz"[..], &[(1, 0, false)][..]));
+    }
+
+    #[test]
+    fn those_that_come_late_hear_the_beginning_in_its_pieces() {
+        // When the type is known: the last piece is the current one. Another listener has all of them.
+        let mut late = Heard { is_reported: true, ahead: 6, is_behind: true, ..Heard::default() };
+        late.hear(0, b"aabbbcmore", &[2, 3, 1]);
+        late.hear(10, b"d", &[]);
+        assert_eq!(late.bytes, b"aabbbcmored");
+        assert_eq!(parts(&late), [(0, 0, true), (2, 2, true), (5, 5, false)]);
+        // What another listener was not given yet is the current piece.
+        let mut late = Heard { is_reported: true, ..Heard::default() };
+        late.hear_ahead(5, b"c", b"aabbb", &[2, 3]);
+        late.is_behind = true;
+        late.hear(0, b"aabbbcmore", &[2, 3, 1]);
+        assert_eq!(late.bytes, b"aabbbcmore");
+        assert_eq!(parts(&late), [(0, 0, true), (2, 2, true), (5, 5, false)]);
+        // Before it is known.
+        let mut late = Heard { is_reported: true, is_behind: true, ..Heard::default() };
+        late.hear_ahead(5, b"c", b"aabbb", &[2, 3]);
+        late.hear_ahead(6, b"d", b"aabbbc", &[2, 3, 1]);
+        late.hear(0, b"aabbbcd", &[2, 3, 1, 1]);
+        assert_eq!(late.bytes, b"aabbbcd");
+        assert_eq!(parts(&late), [(0, 0, true), (2, 2, true), (5, 5, false)]);
     }
 }

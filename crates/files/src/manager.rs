@@ -350,6 +350,7 @@ impl Files {
             timeout: TIMEOUT,
             beginning: Vec::new(),
             beginning_at: 0,
+            pieces: Vec::new(),
             sniffed: mime_type.is_some(),
             offset: 0,
             early: BTreeMap::new(),

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use gannet_base::Uid;
 use gannet_event::{Raised, Value as Head};
-use sha2::{Digest as _, Sha224, Sha384, Sha512};
+use sha2::{Digest, Sha224, Sha384, Sha512};
 
 use super::state::States;
 use crate::evaluate::Stop;
@@ -26,57 +26,67 @@ struct Wanted {
     /// Events of parts with their offset, and of parts in order.
     chunk: Option<FuncId>,
     stream: Option<FuncId>,
+    /// The end of the parts that these had.
+    heard: u64,
     hashes: Hashes,
 }
 
 /// Hashes of a file that the analysis does not have itself, and its entropy, fed as its bytes arrive.
 #[derive(Default)]
 struct Hashes {
-    /// Bytes so far: a file with a gap has no hashes, and no entropy.
+    entropy: Option<Fed<Box<Entropy>>>,
+    sha224: Option<Fed<Sha224>>,
+    sha384: Option<Fed<Sha384>>,
+    sha512: Option<Fed<Sha512>>,
+}
+
+/// What is fed with the bytes of a file.
+#[derive(Default)]
+struct Fed<T> {
+    /// Bytes so far.
     seen: u64,
-    entropy: Option<Box<Entropy>>,
-    sha224: Option<Sha224>,
-    sha384: Option<Sha384>,
-    sha512: Option<Sha512>,
+    of: T,
+}
+
+/// Feeds the next bytes, unless they were fed before. A file with a gap has no hashes, and no entropy.
+fn feed<T>(fed: &mut Option<Fed<T>>, offset: u64, data: &[u8], update: impl FnOnce(&mut T, &[u8])) {
+    match fed {
+        Some(Fed { seen, of }) if *seen == offset => {
+            update(of, data);
+            *seen += data.len() as u64;
+        }
+        Some(Fed { seen, .. }) if *seen < offset => *fed = None,
+        _ => {}
+    }
 }
 
 impl Hashes {
     fn set(&mut self, analyzer: &str, on: bool) {
         match analyzer {
-            "Files::ANALYZER_SHA224" => self.sha224 = on.then(Sha224::new),
-            "Files::ANALYZER_SHA384" => self.sha384 = on.then(Sha384::new),
-            "Files::ANALYZER_SHA512" => self.sha512 = on.then(Sha512::new),
+            "Files::ANALYZER_SHA224" => self.sha224 = on.then(Fed::default),
+            "Files::ANALYZER_SHA384" => self.sha384 = on.then(Fed::default),
+            "Files::ANALYZER_SHA512" => self.sha512 = on.then(Fed::default),
             _ => {}
         }
     }
 
     fn update(&mut self, offset: u64, data: &[u8]) {
-        if offset != self.seen {
-            (self.sha224, self.sha384, self.sha512) = (None, None, None);
-            self.entropy = None;
-        }
-        self.seen = offset + data.len() as u64;
-        if let Some(entropy) = &mut self.entropy {
-            entropy.add(data);
-        }
-        if let Some(hash) = &mut self.sha224 {
-            hash.update(data);
-        }
-        if let Some(hash) = &mut self.sha384 {
-            hash.update(data);
-        }
-        if let Some(hash) = &mut self.sha512 {
-            hash.update(data);
-        }
+        feed(&mut self.entropy, offset, data, |entropy, data| entropy.add(data));
+        feed(&mut self.sha224, offset, data, |hash, data| hash.update(data));
+        feed(&mut self.sha384, offset, data, |hash, data| hash.update(data));
+        feed(&mut self.sha512, offset, data, |hash, data| hash.update(data));
     }
 
     /// Names and digits of the hashes.
     fn finish(self) -> impl Iterator<Item = (&'static str, String)> {
-        let hex = |octets: &[u8]| octets.iter().map(|octet| format!("{octet:02x}")).collect();
+        fn hex<D: Digest>(fed: Option<Fed<D>>) -> Option<String> {
+            let octets = fed.filter(|fed| fed.seen > 0)?.of.finalize();
+            Some(octets.iter().map(|octet| format!("{octet:02x}")).collect())
+        }
         let all: [(_, Option<String>); 3] = [
-            ("sha224", self.sha224.map(|hash| hex(&hash.finalize()))),
-            ("sha384", self.sha384.map(|hash| hex(&hash.finalize()))),
-            ("sha512", self.sha512.map(|hash| hex(&hash.finalize()))),
+            ("sha224", hex(self.sha224)),
+            ("sha384", hex(self.sha384)),
+            ("sha512", hex(self.sha512)),
         ];
         all.into_iter().filter_map(|(name, digits)| Some((name, digits?)))
     }
@@ -102,7 +112,9 @@ impl Listening {
             "Files::ANALYZER_ENTROPY" => {
                 wanted.hashes.entropy.get_or_insert_default();
             }
-            "Files::ANALYZER_DATA_EVENT" => (wanted.chunk, wanted.stream) = (chunk, stream),
+            "Files::ANALYZER_DATA_EVENT" => {
+                (wanted.chunk, wanted.stream, wanted.heard) = (chunk, stream, 0);
+            }
             other => wanted.hashes.set(other, true),
         }
     }
@@ -139,7 +151,8 @@ pub(super) fn data(vm: &mut Vm<'_>, states: &mut States, event: &Raised<'_>) -> 
         Some(Some(Head::File(file))),
         Some(Some(Head::Count(offset))),
         Some(Some(Head::String(data))),
-    ) = (args.next(), args.next(), args.next())
+        Some(Some(Head::Bool(is_replayed))),
+    ) = (args.next(), args.next(), args.next(), args.next())
     else {
         return Ok(());
     };
@@ -148,10 +161,11 @@ pub(super) fn data(vm: &mut Vm<'_>, states: &mut States, event: &Raised<'_>) -> 
         return Ok(());
     };
     wanted.hashes.update(offset, data);
-    let (chunk, stream) = (wanted.chunk, wanted.stream);
-    if chunk.is_none() && stream.is_none() {
+    let (chunk, stream) = (wanted.chunk.filter(|_| !is_replayed), wanted.stream);
+    if (chunk.is_none() && stream.is_none()) || offset < wanted.heard {
         return Ok(());
     }
+    wanted.heard = offset.saturating_add(data.len() as u64);
     let Some(ty) = vm.type_named("fa_file") else { return Ok(()) };
     let file = states.file(vm, ty, state)?;
     if let Some(stream) = stream {
@@ -234,7 +248,7 @@ pub(super) fn end(vm: &mut Vm<'_>, event: &Raised<'_>, file: Option<&Value>) {
     let Some(wanted) = vm.m.state.traffic.listening.files.remove(&state.fuid) else { return };
     let Wanted { mut hashes, .. } = wanted;
     let entropy = hashes.entropy.take();
-    if let Some(file) = file.filter(|_| hashes.seen > 0) {
+    if let Some(file) = file {
         for (kind, digits) in hashes.finish() {
             let args = vec![file.clone(), Value::string(kind), Value::string(digits)];
             vm.queue_named("file_hash", args);
@@ -245,7 +259,7 @@ pub(super) fn end(vm: &mut Vm<'_>, event: &Raised<'_>, file: Option<&Value>) {
         && state.seen_bytes > 0
         && state.missing_bytes == 0
     {
-        let result = entropy.finish();
+        let result = entropy.of.finish();
         let fields = [
             result.entropy,
             result.chi_square,
@@ -275,11 +289,25 @@ mod tests {
         assert_eq!(found, [("sha224", digits.to_owned())]);
         let mut hashes = Hashes::default();
         hashes.set("Files::ANALYZER_SHA384", true);
-        hashes.entropy = Some(Box::default());
+        hashes.entropy = Some(Fed::default());
         hashes.update(0, b"a");
         assert!(hashes.entropy.is_some());
         hashes.update(2, b"c");
         assert!(hashes.entropy.is_none());
         assert_eq!(hashes.finish().count(), 0);
+    }
+
+    #[test]
+    fn hashes_that_come_late_have_the_beginning_that_comes_again() {
+        let mut hashes = Hashes::default();
+        hashes.set("Files::ANALYZER_SHA512", true);
+        hashes.update(0, b"a");
+        hashes.set("Files::ANALYZER_SHA224", true);
+        hashes.update(0, b"a");
+        hashes.update(1, b"bc");
+        let found: Vec<_> = hashes.finish().collect();
+        let sha224 = "23097d223405d8228642a477bda255b32aadbce4bda0b3f7e36c9da7";
+        assert_eq!(found[0], ("sha224", sha224.to_owned()));
+        assert!(found[1].1.starts_with("ddaf35a193617aba"));
     }
 }
