@@ -814,6 +814,59 @@ fn options_of_scripts_change_how_tcp_connections_are_followed() {
 }
 
 #[test]
+fn scripts_ask_the_resolver_of_the_system() {
+    let code = "
+        event zeek_init()
+            {
+            when ( local q = lookup_hostname(\"192.0.2.1\") ) { print q; }
+            when ( local r = lookup_hostname(\"no name\") ) { print r; }
+            when ( local s = lookup_hostname_txt(\"no..name\") ) { print s; }
+            }";
+    let output = zeek(&[], code);
+    let mut lines: Vec<_> = std::str::from_utf8(&output.stdout).unwrap().lines().collect();
+    lines.retain(|line| !matches!(*line, "{" | "}"));
+    lines.sort_unstable();
+    assert_eq!(lines, ["0.0.0.0", "192.0.2.1", "<???>"], "{output:?}");
+    let refused = zeek(&["--sandbox"], code);
+    let words = String::from_utf8_lossy(&refused.stderr);
+    assert!(words.contains("lookup_hostname is not allowed in a sandbox"), "{words}");
+}
+
+#[test]
+fn a_sandbox_writes_no_packets_and_extracts_no_files() {
+    let s = Scratch::new("zeek-sandbox");
+    let (packets, file) = (s.path("packets.pcap"), s.path("file"));
+    let code = format!(
+        "{TYPES}
+        global dump_current_packet: function(file_name: string): bool;
+        event new_connection(c: connection) {{ print dump_current_packet(\"{}\"); }}
+        module Files;
+        export {{
+            type AnalyzerArgs: record {{ extract_filename: string; }};
+            type Kind: enum {{ NONE }};
+            global __add_analyzer: function(file_id: string, tag: Files::Tag, args: AnalyzerArgs): bool;
+        }}
+        module GLOBAL;
+        type fa_file: record {{ id: string; }};
+        global file_new: event(f: fa_file);
+        event file_new(f: fa_file)
+            {{ print Files::__add_analyzer(f$id, Files::ANALYZER_EXTRACT, [$extract_filename=\"{}\"]); }}",
+        packets.display(),
+        file.display()
+    );
+    let sample = sample();
+    let refused = zeek(&["--sandbox", "-C", "-r", sample.to_str().unwrap()], &code);
+    let printed = String::from_utf8_lossy(&refused.stdout);
+    assert!(printed.contains('F') && !printed.contains('T'), "{refused:?}");
+    let words = String::from_utf8_lossy(&refused.stderr);
+    assert!(words.contains("dump_current_packet is not allowed in a sandbox"), "{words}");
+    assert!(words.contains("the extraction of files is not allowed in a sandbox"), "{words}");
+    assert!(!packets.exists() && !file.exists());
+    let open = zeek(&["-C", "-r", sample.to_str().unwrap()], &code);
+    assert!(packets.exists() && file.exists(), "{open:?}");
+}
+
+#[test]
 fn an_option_of_scripts_ends_connections_of_dns() {
     let events = r#"
         event connection_state_remove(c: connection)

@@ -110,6 +110,8 @@ pub struct State {
     pub(crate) signatures: Option<Rc<crate::bridge::signatures::Loaded>>,
     /// Log streams.
     pub log: log::Logs,
+    /// Looks up names and addresses.
+    pub(crate) resolver: crate::support::resolver::Resolver,
     /// Environment variables that scripts set.
     pub environment: BTreeMap<String, Vec<u8>>,
     /// Whether a script called `terminate`.
@@ -175,6 +177,7 @@ impl Default for State {
             weirds: options::SampledWeirds::default(),
             signatures: None,
             log: log::Logs::default(),
+            resolver: Default::default(),
             environment: BTreeMap::new(),
             terminated: false,
             packetless: false,
@@ -258,8 +261,8 @@ pub fn save_stores(vm: &mut Vm<'_>) {
 
 /// Whether background work keeps the process alive.
 #[must_use]
-pub fn has_work(_: &Vm<'_>) -> bool {
-    false
+pub fn has_work(vm: &Vm<'_>) -> bool {
+    vm.m.whens.looks_up()
 }
 
 /// Polls activities outside of scripts; returns whether there were any.

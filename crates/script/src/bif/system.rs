@@ -8,6 +8,7 @@ use super::{Table, arg};
 use crate::diagnostics::Severity;
 use crate::evaluate::Stop;
 use crate::support::order::{Random, UidPools};
+use crate::support::resolver::{self, Found, Question};
 use crate::types::Flavor;
 use crate::value::{Record, Value, Vector};
 use crate::vm::Vm;
@@ -308,23 +309,44 @@ pub(super) const TABLE: Table = &[
         if !in_condition(vm, "lookup_addr") {
             return Ok(Value::string("<error>"));
         }
-        let text = crate::describe::address(arg(a, 0).addr_bytes().unwrap_or_default());
+        let addr = arg(a, 0).addr_bytes().unwrap_or_default();
+        if !invents_hosts() {
+            let addr = std::net::Ipv6Addr::from(addr).to_canonical();
+            return look_up(vm, "lookup_addr", Question::Addr(addr));
+        }
+        let text = crate::describe::address(addr);
         vm.answer_later(Value::string(format!("fake_addr_lookup_result_{text}")))
     }),
     ("lookup_hostname_txt", |vm, a| {
         if !in_condition(vm, "lookup_hostname_txt") {
             return Ok(Value::string("<error>"));
         }
-        vm.answer_later(Value::string(format!("fake_lookup_result_16_{}", arg(a, 0).text())))
+        let name = arg(a, 0).text();
+        if !invents_hosts() {
+            return look_up(vm, "lookup_hostname_txt", Question::Text(name));
+        }
+        vm.answer_later(Value::string(format!("fake_lookup_result_16_{name}")))
     }),
     ("lookup_hostname", |vm, a| {
         if !in_condition(vm, "lookup_hostname") {
             return Ok(Value::string("<error>"));
         }
-        let found = lookup_hostname(vm, a)?;
+        if !invents_hosts() {
+            return look_up(vm, "lookup_hostname", Question::Name(arg(a, 0).text()));
+        }
+        let found = invented_addresses(vm, a)?;
         vm.answer_later(found)
     }),
-    ("blocking_lookup_hostname", lookup_hostname),
+    ("blocking_lookup_hostname", |vm, a| {
+        if invents_hosts() {
+            return invented_addresses(vm, a);
+        }
+        let question = Question::Name(arg(a, 0).text());
+        let ty = vm.result_type();
+        let is_refused = refused(vm, "blocking_lookup_hostname");
+        let found = if is_refused { Found::Nothing } else { resolver::answer(&question) };
+        Ok(vm.host_value(&question, found, ty))
+    }),
 ];
 
 /// Whether a condition of a `when` is being evaluated; reports where it is not that the function needs one.
@@ -530,7 +552,23 @@ fn find_in_zeekpath(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     Ok(Value::string(""))
 }
 
-fn lookup_hostname(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+/// Whether answers about hosts are invented, the same in each run: `ZEEK_DNS_FAKE` asks for that.
+fn invents_hosts() -> bool {
+    std::env::var_os("ZEEK_DNS_FAKE").is_some()
+}
+
+/// Asks about a host, which a sandbox refuses: a question says something to others.
+fn look_up(vm: &mut Vm<'_>, function: &str, question: Question) -> Result<Value> {
+    if refused(vm, function) {
+        let ty = vm.result_type();
+        let nothing = vm.host_value(&question, Found::Nothing, ty);
+        return vm.answer_later(nothing);
+    }
+    vm.look_up(question)
+}
+
+/// An address of a name that is the same in each run.
+fn invented_addresses(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let ty = vm.result_type();
     let table = vm.new_table(ty, None);
     let salt = vm.global_named("digest_salt");

@@ -10,5 +10,6 @@ pub mod net;
 pub mod opaque;
 pub mod order;
 pub mod pattern;
+pub(crate) mod resolver;
 pub mod text;
 pub mod x509;

@@ -225,7 +225,7 @@ impl Vm<'_> {
         if time.is_nan() {
             let name = self.p.name(self.p.globals[global].name);
             let text = format!("{name} is not scheduled: its time is not a number");
-            return self.report(Severity::Error, text);
+            return self.report(Severity::Warning, text);
         }
         if let Some(func) = self.event_func(global) {
             crate::bridge::watch(self, &args);
@@ -290,7 +290,8 @@ impl Vm<'_> {
     #[inline]
     pub fn drain(&mut self) -> Result<(), Stop> {
         // After most packets there is nothing to do.
-        if self.m.queue.events.is_empty() && !self.m.whens.has_work() && !cycles::is_due() {
+        let has_work = self.m.whens.has_work() || self.m.state.resolver.has_found();
+        if self.m.queue.events.is_empty() && !has_work && !cycles::is_due() {
             return Ok(());
         }
         self.drain_queue()
@@ -433,6 +434,7 @@ impl Vm<'_> {
         if self.global_named("exit_only_after_terminate").truth() {
             self.main_loop()?;
         }
+        self.finish_lookups()?;
         self.report_termination();
         Ok(())
     }

@@ -2,13 +2,16 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
+use std::net::IpAddr;
 use std::rc::Rc;
+use std::sync::mpsc::Receiver;
 
 use super::Vm;
 use super::events::Due;
 use crate::code::WhenPlan;
 use crate::evaluate::Stop;
-use crate::ids::{ExprId, GlobalId};
+use crate::ids::{ExprId, GlobalId, TypeId};
+use crate::support::resolver::{self, Found, Question};
 use crate::value::{Table, Value};
 
 /// The `when`s that wait.
@@ -22,6 +25,18 @@ pub(crate) struct Triggers {
     evaluating: Vec<Rc<Trigger>>,
     /// Answers of asynchronous functions, for the next drain.
     answers: Vec<(Rc<Trigger>, ExprId, Value)>,
+    /// Questions about hosts that wait for their answers.
+    lookups: Vec<Lookup>,
+}
+
+/// A question about a host that a condition waits for.
+struct Lookup {
+    trigger: Rc<Trigger>,
+    call: ExprId,
+    /// The type of the answer.
+    ty: TypeId,
+    question: Question,
+    from: Receiver<Found>,
 }
 
 /// A `when` that waits.
@@ -68,6 +83,12 @@ impl Triggers {
     /// Whether a condition is to be evaluated again, or an answer waits for one.
     pub(crate) fn has_work(&self) -> bool {
         !self.queue.is_empty() || !self.answers.is_empty()
+    }
+
+    /// Whether conditions wait for answers about hosts.
+    #[must_use]
+    pub(crate) fn looks_up(&self) -> bool {
+        !self.lookups.is_empty()
     }
 
     /// Whether none waits or is evaluated.
@@ -153,6 +174,74 @@ impl Vm<'_> {
         self.m.whens.answers.push((trigger, call, answer));
         self.m.delayed = true;
         Err(Stop::Error)
+    }
+
+    /// Asks about a host; the result of the running function comes when the answer does.
+    ///
+    /// # Errors
+    /// [`Stop::Error`] where a condition waits.
+    pub(crate) fn look_up(&mut self, question: Question) -> Result<Value, Stop> {
+        let ty = self.result_type();
+        let waits = self.m.whens.evaluating.last().cloned().zip(self.outer_call());
+        let Some((trigger, call)) = waits else {
+            let found = resolver::answer(&question);
+            return Ok(self.host_value(&question, found, ty));
+        };
+        trigger.delayed.set(true);
+        let from = self.m.state.resolver.ask(question.clone());
+        self.m.whens.lookups.push(Lookup { trigger, call, ty, question, from });
+        self.m.delayed = true;
+        Err(Stop::Error)
+    }
+
+    /// An answer about a host as scripts see it.
+    pub(crate) fn host_value(&mut self, question: &Question, found: Found, ty: TypeId) -> Value {
+        let addrs = match (question, found) {
+            (_, Found::Name(name)) => return Value::string(name),
+            (_, Found::Text(text)) => return Value::string_owned(text),
+            (_, Found::Addrs(addrs)) => addrs,
+            (Question::Name(_), Found::Nothing) => vec![IpAddr::from([0, 0, 0, 0])],
+            (_, Found::Nothing) => return Value::string("<???>"),
+        };
+        let table = self.new_table(ty, None);
+        for addr in addrs {
+            let octets = match addr {
+                IpAddr::V4(addr) => addr.to_ipv6_mapped().octets(),
+                IpAddr::V6(addr) => addr.octets(),
+            };
+            if let Value::Table(table) = &table {
+                table.insert(Value::addr(octets), Value::Unset, self.m.now);
+            }
+        }
+        table
+    }
+
+    /// Takes the answers about hosts that have come. Those that wait no longer are forgotten.
+    fn take_found(&mut self) {
+        for lookup in std::mem::take(&mut self.m.whens.lookups) {
+            let resolver = &self.m.state.resolver;
+            if lookup.trigger.done.get() {
+                resolver.forget(lookup.from);
+                continue;
+            }
+            match resolver.take(&lookup.from) {
+                None => self.m.whens.lookups.push(lookup),
+                Some(found) => {
+                    let Lookup { trigger, call, ty, question, .. } = lookup;
+                    let answer = self.host_value(&question, found, ty);
+                    self.m.whens.answers.push((trigger, call, answer));
+                }
+            }
+        }
+    }
+
+    /// Waits for answers about hosts, and runs what waits for them.
+    pub(crate) fn finish_lookups(&mut self) -> Result<(), Stop> {
+        while self.m.whens.looks_up() && !self.m.stop_requested {
+            self.drain_all()?;
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        self.drain_all()
     }
 
     /// Whether the condition being evaluated has a timeout; `None` where none is evaluated.
@@ -258,6 +347,9 @@ impl Vm<'_> {
 
     /// Evaluates the conditions again for which something changed. What changes meanwhile waits for the next drain.
     pub(crate) fn run_triggers(&mut self) -> Result<(), Stop> {
+        if self.m.state.resolver.has_found() {
+            self.take_found();
+        }
         if !self.is_before_packets() {
             for (trigger, call, answer) in std::mem::take(&mut self.m.whens.answers) {
                 trigger.results.borrow_mut().insert(call, answer);
