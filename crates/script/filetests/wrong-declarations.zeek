@@ -16,3 +16,4 @@ function outer(a: count)
 	}
 function other(a: count): count { return a; }
 global other: function(a: string): count;
+type Mixed: enum { FIRST = 10, SECOND, THIRD = 20 };

@@ -325,22 +325,16 @@ impl Parser<'_> {
             let name = self.identifier()?;
             let span = self.previous;
             self.set_here(span);
-            let mut value = None;
-            if self.accept(Op::Assign)? {
-                value = self.enum_number()?;
-                if explicit == Some(false) {
-                    self.error_here(
-                        "cannot mix explicit enumerator assignment and implicit auto-increment",
-                    );
-                }
-                explicit = Some(true);
+            let is_explicit = self.accept(Op::Assign)?;
+            let value = if is_explicit { self.enum_number()? } else { None };
+            // A name that does not fit the others leaves those behind it as they are.
+            let fits = explicit.is_none_or(|explicit| explicit == is_explicit);
+            if fits {
+                explicit = Some(is_explicit);
             } else {
-                if explicit == Some(true) {
-                    self.error_here(
-                        "cannot mix explicit enumerator assignment and implicit auto-increment",
-                    );
-                }
-                explicit = Some(false);
+                self.error_here(
+                    "cannot mix explicit enumerator assignment and implicit auto-increment",
+                );
             }
             let attrs = self.attributes()?;
             self.set_here(span);
