@@ -432,7 +432,24 @@ impl Compiler<'_> {
         }
         let s = self.expr(operand);
         self.site = id;
-        self.emit(Op::Coerce { d, s });
+        let [from, to] = [operand, id].map(|expr| p.types.tag(p.exprs[expr].ty));
+        let may_overflow = from != to && matches!(to, Tag::Int | Tag::Count);
+        match self.body {
+            Some(body) if kind == Coercion::Arithmetic && may_overflow => {
+                // What overflows has no value, and ends its statement: a local keeps what it has.
+                let is_local = usize::from(d) < body.locals.len();
+                let t = if is_local { self.temp() } else { d };
+                self.emit(Op::Coerce { d: t, s });
+                let skip = self.emit(Op::SkipUnset { s: t, to: 0 });
+                self.skips.push(skip);
+                if is_local {
+                    self.emit(Op::Move { d, s: t });
+                }
+            }
+            _ => {
+                self.emit(Op::Coerce { d, s });
+            }
+        }
     }
 
     fn small(&self, id: ExprId) -> Option<u16> {

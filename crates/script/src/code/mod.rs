@@ -159,7 +159,7 @@ pub enum Op {
         is_in: bool,
         to: Target,
     },
-    /// Skips the rest of the statement where a function gave no value.
+    /// Skips the rest of the statement where a function gave no value, or a number does not fit its type.
     SkipUnset {
         s: Reg,
         to: Target,

@@ -75,6 +75,7 @@ impl Vm<'_> {
             crate::value::describe::describe(self.p, value, crate::value::describe::Form::Short);
         let line = format!("{text} ({name} and {})", String::from_utf8_lossy(&value));
         self.emit_located(crate::diagnostics::Severity::Error, span, location, line.into_bytes());
+        self.m.overflowed = true;
         Err(Stop::Error)
     }
 

@@ -87,6 +87,8 @@ pub struct Machine {
     /// Native calls in progress: expression and function.
     pub(crate) native: Vec<(ExprId, FuncId)>,
     pub(crate) delayed: bool,
+    /// Whether a number has not fitted its type, which is the error that is being returned.
+    pub(crate) overflowed: bool,
     pub(crate) event_time: f64,
     /// `new_event`, where it has a body: it sees every other event.
     pub(crate) observer: Option<FuncId>,
@@ -180,6 +182,7 @@ impl Default for Machine {
             state: crate::bif::State::default(),
             native: Vec::new(),
             delayed: false,
+            overflowed: false,
             event_time: 0.0,
             subject: Value::Unset,
             subject_uid: None,

@@ -477,7 +477,16 @@ impl Vm<'_> {
             Op::Coerce { d, s } => {
                 let site = sync!();
                 let value = reg!(s).clone();
-                let value = self.coerce(site, &value)?;
+                let value = match self.coerce(site, &value) {
+                    // What takes its place is skipped.
+                    Err(Stop::Error)
+                        if std::mem::take(&mut self.m.overflowed)
+                            && matches!(code.ops.get(pc), Some(Op::SkipUnset { s, .. }) if *s == d) =>
+                    {
+                        Value::Unset
+                    }
+                    value => value?,
+                };
                 set!(d, value);
             }
             Op::Cast { d, s } => {
