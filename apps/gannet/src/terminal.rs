@@ -221,9 +221,9 @@ mod tests {
     #[test]
     fn names_with_few_other_letters_are_near() {
         let names = ["conn", "dns", "http", "x509"];
-        assert_eq!(super::nearest("con", &names), Some("conn"));
-        assert_eq!(super::nearest("htpt", &names), Some("http"));
-        assert_eq!(super::nearest("DNS", &["dns"]), None);
-        assert_eq!(super::nearest("kerberos", &names), None);
+        assert_eq!(nearest("con", &names), Some("conn"));
+        assert_eq!(nearest("htpt", &names), Some("http"));
+        assert_eq!(nearest("DNS", &["dns"]), None);
+        assert_eq!(nearest("kerberos", &names), None);
     }
 }

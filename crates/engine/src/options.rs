@@ -72,8 +72,8 @@ pub struct Statistics {
 const MANY_WRONG: u64 = 20;
 
 impl Statistics {
-    /// What to warn of if so many packets were discarded for their checksums, measured by packets or by connections, that the
-    /// capture was probably made before a network card filled them in.
+    /// The warning if more than one in twenty packets, or than one for twenty connections, was discarded for its checksum: the
+    /// capture was probably made before a network card filled these in.
     #[must_use]
     pub fn checksum_warning(&self) -> Option<String> {
         let (wrong, all) = (self.state.wrong_checksums, self.packets.saturating_sub(self.filtered));

@@ -1,4 +1,4 @@
-//! What scripts write is there afterwards: rows of logs, rotated files.
+//! What scripts write exists afterwards: rows of logs, rotated files.
 
 mod printed;
 mod reported;

@@ -26,10 +26,11 @@ pub(super) const TABLE: Table = &[
     }),
     ("sleep", |vm, a| {
         vm.m.out.flush();
-        // The maximum of a number and NaN is the number.
-        let seconds = arg(a, 0).double().max(0.0).min(86_400.0);
+        let seconds = arg(a, 0).double().min(86_400.0);
         let begin = wall_clock();
-        std::thread::sleep(std::time::Duration::from_secs_f64(seconds));
+        // Less than nothing, and what is not a number, is no time.
+        let time = std::time::Duration::try_from_secs_f64(seconds).unwrap_or_default();
+        std::thread::sleep(time);
         Ok(Value::Interval(wall_clock() - begin))
     }),
     ("getpid", |_, _| Ok(Value::Count(u64::from(std::process::id())))),

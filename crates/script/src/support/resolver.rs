@@ -124,11 +124,6 @@ impl Resolver {
         self.jobs.found.fetch_sub(1, Ordering::Relaxed);
         Some(found)
     }
-
-    /// A script waits no longer for an answer.
-    pub(crate) fn forget(&self, from: Receiver<Found>) {
-        let _ = self.take(&from);
-    }
 }
 
 /// Asks, and waits for the answer.

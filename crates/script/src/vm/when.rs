@@ -221,7 +221,8 @@ impl Vm<'_> {
         for lookup in std::mem::take(&mut self.m.whens.lookups) {
             let resolver = &self.m.state.resolver;
             if lookup.trigger.done.get() {
-                resolver.forget(lookup.from);
+                // It is counted as taken.
+                let _ = resolver.take(&lookup.from);
                 continue;
             }
             match resolver.take(&lookup.from) {
