@@ -38,11 +38,19 @@ pub struct SourceOptions {
     pub sockets: u16,
     /// Packets of a batch, at the most.
     pub batch_packets: usize,
+    /// Whether the process may open rings again on an interface that was made again: a [`Sandbox`](crate::Sandbox) ends a
+    /// process that tries.
+    pub reopens: bool,
 }
 
 impl Default for SourceOptions {
     fn default() -> Self {
-        Self { ring: RingOptions::default(), sockets: 1, batch_packets: NEAR_PACKETS }
+        Self {
+            ring: RingOptions::default(),
+            sockets: 1,
+            batch_packets: NEAR_PACKETS,
+            reopens: true,
+        }
     }
 }
 
@@ -64,6 +72,8 @@ pub struct Source {
     past: RingCounters,
     /// Interfaces that were made again and on which capturing does not begin again: their numbers, and why.
     refused: BTreeMap<String, (u32, Error)>,
+    /// Interfaces that were made again and are captured on again.
+    reopened: Vec<String>,
     /// What links and the backlog had counted at the start.
     before: (BTreeMap<String, LinkCounters>, u64),
     refused_filter: bool,
@@ -120,6 +130,7 @@ impl Source {
             filters,
             past: RingCounters::default(),
             refused: BTreeMap::new(),
+            reopened: Vec::new(),
             before,
             refused_filter,
         })
@@ -241,7 +252,12 @@ impl Source {
             return;
         }
         let filter = self.filters.get(&now.name).map(Vec::as_slice);
-        let opened = rings_of(&now, number, &self.options).and_then(|rings| {
+        let may_open = match self.options.reopens {
+            true => Ok(()),
+            false => Err(Error::NotPermitted(now.name.clone())),
+        };
+        let opened = may_open.and_then(|()| rings_of(&now, number, &self.options));
+        let opened = opened.and_then(|rings| {
             rings.iter().try_for_each(|ring| ring.start(filter).map(|_| ()))?;
             Ok(rings)
         });
@@ -253,11 +269,17 @@ impl Source {
                     *ring = fresh;
                 }
                 self.refused.remove(&now.name);
+                self.reopened.push(now.name);
             }
             Err(error) => {
                 self.refused.insert(now.name, (now.index, error));
             }
         }
+    }
+
+    /// Takes the names of interfaces that were made again and are captured on again.
+    pub fn take_reopened(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.reopened)
     }
 
     /// Interfaces that were made again and on which capturing does not begin again: their numbers, and why.

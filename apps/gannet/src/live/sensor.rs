@@ -34,6 +34,7 @@ use super::archive;
 use super::archive::Archive;
 use super::args::Args;
 use super::args::LogFormat;
+use super::args::SandboxMode;
 use super::metrics;
 use super::notify::Manager;
 use super::reload::Reload;
@@ -169,7 +170,8 @@ impl Sensor {
         let has_threads = options.threads > 1;
         let batch_packets =
             if has_threads { gannet_capture::BATCH_PACKETS } else { gannet_capture::NEAR_PACKETS };
-        let source = SourceOptions { ring, sockets: args.sockets, batch_packets };
+        let reopens = args.sandbox == SandboxMode::Off;
+        let source = SourceOptions { ring, sockets: args.sockets, batch_packets, reopens };
         let source = Source::open(&interfaces, source, |i| program(filter, i)).map_err(usage)?;
         for interface in &interfaces {
             let on = interface.joining_offloads();
@@ -459,6 +461,10 @@ impl Sensor {
     /// Reports interfaces that went down or up.
     fn links(&mut self) {
         let down = self.source.down();
+        for name in self.source.take_reopened() {
+            tracing::info!(interface = %name, "{name} was made again, and is captured on again");
+            self.down.retain(|down| *down != name);
+        }
         for name in down.iter().filter(|name| !self.down.contains(name)) {
             tracing::warn!(interface = %name, "{name} is down; capturing goes on when it is up");
         }
