@@ -29,6 +29,8 @@ use answer::Answerer;
 
 /// Answers that wait for their time; more are dropped, and counted.
 const MAX_DELAYED: usize = 1 << 20;
+/// Clients that may wait for their connection to be accepted; the system's limit (net.core.somaxconn) may be lower.
+const WAITING_CLIENTS: i32 = 4096;
 /// How often a quiet server looks whether it should stop.
 const LOOK: Duration = Duration::from_millis(20);
 /// Ports that are tried where any will do: one that is free for datagrams may be taken for streams.
@@ -164,6 +166,8 @@ impl Server {
         let listen = || {
             let socket = UdpSocket::bind(at)?;
             let listener = TcpListener::bind(socket.local_addr()?)?;
+            // Linux takes a second listen(2) as a new length of the queue.
+            rustix::net::listen(&listener, WAITING_CLIENTS)?;
             socket.set_nonblocking(true)?;
             listener.set_nonblocking(true)?;
             socket::enlarge(&socket, usize::MAX);
@@ -240,5 +244,24 @@ impl Server {
             }
             served
         }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_burst_of_clients_is_connected_at_once() {
+        let most = std::fs::read_to_string("/proc/sys/net/core/somaxconn");
+        let most = most.ok().and_then(|text| text.trim().parse::<usize>().ok()).unwrap_or(128);
+        let server = Server::bind(([127, 0, 0, 1], 0).into(), Behaviour::default()).unwrap();
+        let at = server.address().unwrap();
+        let wait = Duration::from_millis(500);
+        // Nobody accepts them; more than the standard library's 128.
+        let clients: Vec<_> = (0..300.min(most))
+            .map(|_| std::net::TcpStream::connect_timeout(&at, wait).unwrap())
+            .collect();
+        assert_eq!(clients.len(), 300.min(most));
     }
 }
