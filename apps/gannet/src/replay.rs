@@ -57,6 +57,43 @@ Queries go where --to says and nowhere else. An address that is neither loopback
 
 Exit code 1: no connection came about, or nothing was answered.";
 
+/// Options of sending, which an echo server has no use for.
+const SENDING: [&str; 33] = [
+    "files",
+    "read",
+    "list",
+    "to",
+    "timing",
+    "transport",
+    "idle",
+    "queries_per_connection",
+    "path",
+    "ca",
+    "no_verify",
+    "tls_name",
+    "no_resumption",
+    "clients",
+    "threads",
+    "bind",
+    "timeout",
+    "retries",
+    "in_flight",
+    "loops",
+    "limit",
+    "duration",
+    "warm_up",
+    "no_answers",
+    "ports",
+    "filter",
+    "interval",
+    "svg",
+    "no_gso",
+    "no_realtime",
+    "compare",
+    "differences",
+    "ignore",
+];
+
 /// Send the DNS queries of captures, on time, to a server.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -83,15 +120,15 @@ pub(crate) struct Args {
     /// Transport of queries: udp, tcp, tls, https (HTTP/2) or quic
     #[arg(long, value_name = "TRANSPORT", default_value_t = Transport::Udp)]
     transport: Transport,
-    /// Seconds after which a client closes a connection that it does not use
-    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
-    idle: Duration,
+    /// Seconds after which a client closes a connection that it does not use; by default 10
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
+    idle: Option<Duration>,
     /// Most queries over one connection; by default any number
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     queries_per_connection: Option<u32>,
-    /// https: path of requests
-    #[arg(long, value_name = "PATH", default_value = "/dns-query")]
-    path: String,
+    /// https: path of requests; by default /dns-query
+    #[arg(long, value_name = "PATH")]
+    path: Option<String>,
     /// TLS: authorities to trust, as PEM, instead of the system's
     #[arg(long, value_name = "FILE", conflicts_with = "no_verify")]
     ca: Option<PathBuf>,
@@ -115,7 +152,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NET", value_parser = range)]
     bind: Option<Range>,
     /// Seconds until a query without an answer is lost
-    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = some_seconds,
+          allow_negative_numbers = true)]
     timeout: Duration,
     /// Number of times that a query without an answer is sent again
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -128,13 +166,14 @@ pub(crate) struct Args {
     #[arg(long = "loop", value_name = "N", default_value_t = 1)]
     loops: u64,
     /// Most queries to send
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
     /// Most seconds to send
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", value_parser = some_seconds, allow_negative_numbers = true)]
     duration: Option<Duration>,
     /// Seconds at the start that are excluded from the totals
-    #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = seconds,
+          allow_negative_numbers = true)]
     warm_up: Duration,
     /// Ignore answers, and keep the original ids
     #[arg(long)]
@@ -146,7 +185,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILTER")]
     filter: Option<String>,
     /// Seconds of an interval in --json and --svg
-    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = some_seconds,
+          allow_negative_numbers = true)]
     interval: Duration,
     /// Report as JSON (DNS-OARC's dns-metrics), an object a line
     #[arg(long)]
@@ -186,48 +226,54 @@ struct ServeArgs {
     /// Run an echo server: answer every query with a copy of it
     #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1,
           default_missing_value = "127.0.0.1:5300",
-          conflicts_with_all = ["to", "list", "timing", "clients", "loops", "limit"])]
+          conflicts_with_all = SENDING)]
     serve: Option<SocketAddr>,
     /// Answer nothing, only count
-    #[arg(long, requires = "serve")]
+    #[arg(long, requires = "serve", conflicts_with = "to")]
     sink: bool,
     /// Share of queries that are not answered, 0 to 1
-    #[arg(long, value_name = "SHARE", default_value_t = 0.0, requires = "serve", value_parser = share)]
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, requires = "serve", conflicts_with = "to",
+          value_parser = share, allow_negative_numbers = true)]
     drop: f64,
     /// Share of queries that get bytes other than DNS
-    #[arg(long, value_name = "SHARE", default_value_t = 0.0, requires = "serve", value_parser = share)]
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, requires = "serve", conflicts_with = "to",
+          value_parser = share, allow_negative_numbers = true)]
     garbage: f64,
     /// Share of queries that get an answer to another question
-    #[arg(long, value_name = "SHARE", default_value_t = 0.0, requires = "serve", value_parser = share)]
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, requires = "serve", conflicts_with = "to",
+          value_parser = share, allow_negative_numbers = true)]
     mismatch: f64,
     /// Share of queries that get their answer twice
-    #[arg(long, value_name = "SHARE", default_value_t = 0.0, requires = "serve", value_parser = share)]
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, requires = "serve", conflicts_with = "to",
+          value_parser = share, allow_negative_numbers = true)]
     double: f64,
     /// Delay of answers in seconds
-    #[arg(long, value_name = "SECONDS", default_value = "0", requires = "serve", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = "0", requires = "serve", conflicts_with = "to",
+          value_parser = seconds, allow_negative_numbers = true)]
     delay: Duration,
     /// TLS over connections, with a self-signed certificate unless --cert names one
-    #[arg(long, requires = "serve")]
+    #[arg(long, requires = "serve", conflicts_with = "to")]
     tls: bool,
     /// QUIC only in datagrams, with a certificate as for --tls
     #[cfg(feature = "quic")]
-    #[arg(long, requires = "serve")]
+    #[arg(long, requires = "serve", conflicts_with = "to")]
     quic: bool,
     /// Certificates as PEM, the server's first, for --tls and --quic
-    #[arg(long, value_name = "FILE", requires_all = ["serve", "key"])]
+    #[arg(long, value_name = "FILE", requires_all = ["serve", "key"], conflicts_with = "to")]
     cert: Option<PathBuf>,
     /// The key of --cert, as PEM
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
     /// Write the self-signed certificate, for --ca
-    #[arg(long, value_name = "FILE", requires = "serve", conflicts_with = "cert")]
+    #[arg(long, value_name = "FILE", requires = "serve", conflicts_with_all = ["cert", "to"])]
     save_cert: Option<PathBuf>,
     /// Response code of answers, 0 to 15
-    #[arg(long, value_name = "CODE", default_value_t = 0, requires = "serve",
+    #[arg(long, value_name = "CODE", default_value_t = 0, requires = "serve", conflicts_with = "to",
           value_parser = clap::value_parser!(u8).range(0..=15))]
     rcode: u8,
     /// Stop after this many queries
-    #[arg(long, value_name = "N", requires = "serve")]
+    #[arg(long, value_name = "N", requires = "serve", conflicts_with = "to",
+          value_parser = clap::value_parser!(u64).range(1..))]
     queries: Option<u64>,
 }
 
@@ -238,6 +284,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     stop.also(&flag);
     if let Some(at) = args.serve.serve {
         return serve(at, args, &terminal, &flag);
+    }
+    if let Some((option, transports)) = unused(args) {
+        let transport = args.transport;
+        terminal.error(&format_args!(
+            "{option} is for {transports}, and has no effect over {transport}"
+        ));
+        return Ok(Outcome::NoCapture);
     }
     let to = args.to.as_deref().unwrap_or_default();
     let target = match Target::with_port(to, args.transport.port(), args.yes_i_may) {
@@ -278,6 +331,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             filter,
         },
     };
+    if args.loops != 1 && input.is_stdin() {
+        terminal.error(&format_args!("--loop {}: standard input is read once", args.loops));
+        return Ok(Outcome::NoCapture);
+    }
     let mut options = options(args, input, target);
     if args.transport.is_secure() {
         let trust = match &args.ca {
@@ -316,6 +373,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             let file = NewFile::create(path).and_then(NewFile::at_once);
             let file = file.with_context(|| path.display().to_string())?;
             Box::new(io::BufWriter::new(file))
+        }
+    };
+    // A path that cannot be written ends the run before anything is sent.
+    let drawing = match &args.svg {
+        None => None,
+        Some(path) => {
+            Some((path, NewFile::create(path).with_context(|| path.display().to_string())?))
         }
     };
     let other = comparison.as_ref().and_then(|(against, _)| match against {
@@ -368,6 +432,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         terminal.error(&why);
         arrived = Outcome::Failed;
     }
+    if arrived == Outcome::Done && report.counts().unsent > 0 {
+        let (unsent, sent) = (report.counts().unsent, report.counts().sent);
+        let why = report.trouble().map_or_else(String::new, |why| format!(": {why}"));
+        terminal.warning(&format_args!("{unsent} of {} queries were not sent{why}", sent + unsent));
+    }
     let params = std::env::args_os().skip(1).map(|arg| arg.to_string_lossy().into_owned());
     let params: Vec<_> = params.collect();
     let mut text = if args.json { report.json(&params) } else { report.table() };
@@ -375,9 +444,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         text.push_str(&if args.json { compared.json() } else { compared.table() });
     }
     let outcome = out::write(text.as_bytes())?;
-    if let Some(path) = &args.svg {
-        NewFile::write(path, report.svg().as_bytes())
-            .with_context(|| path.display().to_string())?;
+    if let Some((path, mut file)) = drawing {
+        let written = file.write_all(report.svg().as_bytes()).and_then(|()| file.finish());
+        written.with_context(|| path.display().to_string())?;
     }
     let damaged = if report.seen.remarks.is_empty() { Outcome::Done } else { Outcome::Damaged };
     Ok(stop.asked().unwrap_or(outcome.max(damaged).max(answered).max(arrived)))
@@ -386,11 +455,24 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
 /// Why a run has no answers of a server.
 fn failure(report: &Report, server: SocketAddr, options: &Options) -> Option<String> {
     let counts = report.counts();
-    if counts.connections == 0
+    if report.is_all_warm_up() {
+        let (warm_up, sending) = (options.warm_up, report.sending());
+        Some(format!(
+            "nothing was sent after the warm-up of {warm_up:?}: the run took {sending:.3?}"
+        ))
+    } else if options.transport.is_stream()
+        && counts.connections == 0
         && counts.refused == 0
         && let Some(why) = report.trouble()
     {
         Some(format!("no connection to {server} over {}: {why}", options.transport))
+    } else if counts.answered == 0 && counts.unreachable > 0 {
+        Some(format!("no route to {server}, as the network reported"))
+    } else if counts.sent == 0
+        && counts.refused == 0
+        && let Some(why) = report.trouble()
+    {
+        Some(format!("nothing was sent to {server} over {}: {why}", options.transport))
     } else if counts.answered == 0 && counts.refused > 0 {
         Some(format!("nothing listens at {server} over {}", options.transport))
     } else if counts.answered == 0 && counts.unwatched == 0 && counts.lost + counts.unsent > 0 {
@@ -398,6 +480,28 @@ fn failure(report: &Report, server: SocketAddr, options: &Options) -> Option<Str
     } else {
         None
     }
+}
+
+/// An option that has no effect over the transport, and the transports that it is for.
+fn unused(args: &Args) -> Option<(&'static str, &'static str)> {
+    let secure = [
+        ("--ca", args.ca.is_some()),
+        ("--no-verify", args.no_verify),
+        ("--tls-name", args.tls_name.is_some()),
+        ("--no-resumption", args.no_resumption),
+    ];
+    let streams = [
+        ("--idle", args.idle.is_some()),
+        ("--queries-per-connection", args.queries_per_connection.is_some()),
+    ];
+    let first = |options: &[(&'static str, bool)]| options.iter().find(|o| o.1).map(|o| o.0);
+    if args.path.is_some() && args.transport != Transport::Https {
+        return Some(("--path", "https"));
+    }
+    if let Some(option) = first(&secure).filter(|_| !args.transport.is_secure()) {
+        return Some((option, "tls, https and quic"));
+    }
+    first(&streams).filter(|_| !args.transport.is_stream()).map(|o| (o, "tcp, tls, https and quic"))
 }
 
 /// What answers are compared with, and how.
@@ -425,14 +529,15 @@ fn comparison(text: &str, args: &Args) -> anyhow::Result<(Against, Fields)> {
 }
 
 fn options(args: &Args, input: Input, target: SocketAddr) -> Options {
+    let default = Options::new(input, target);
     let policy = Policy {
-        idle: args.idle,
+        idle: args.idle.unwrap_or(default.policy.idle),
         queries: args.queries_per_connection,
         resumption: !args.no_resumption,
     };
     Options {
         transport: args.transport,
-        path: args.path.clone(),
+        path: args.path.clone().unwrap_or_else(|| default.path.clone()),
         policy,
         timing: args.timing,
         clients: args.clients,
@@ -449,7 +554,7 @@ fn options(args: &Args, input: Input, target: SocketAddr) -> Options {
         interval: args.interval,
         segmentation: !args.no_gso,
         realtime: !args.no_realtime,
-        ..Options::new(input, target)
+        ..default
     }
 }
 
@@ -512,6 +617,10 @@ fn serve(
         return Ok(Outcome::NoCapture);
     }
     let serve = &args.serve;
+    if serve.drop + serve.garbage + serve.mismatch + serve.double > 1.0 {
+        terminal.error(&"--drop, --garbage, --mismatch and --double are more than 1 together");
+        return Ok(Outcome::NoCapture);
+    }
     let behaviour = Behaviour {
         drop: serve.drop,
         garbage: serve.garbage,
@@ -620,7 +729,15 @@ fn seconds(text: &str) -> Result<Duration, String> {
     let allowed = (0.0..=31_536_000.0).contains(&seconds);
     allowed
         .then(|| Duration::from_secs_f64(seconds))
-        .ok_or_else(|| "no time up to a year".to_owned())
+        .ok_or_else(|| "not a number of seconds from 0 to a year".to_owned())
+}
+
+/// A time that is not zero.
+fn some_seconds(text: &str) -> Result<Duration, String> {
+    match seconds(text) {
+        Ok(Duration::ZERO) => Err("not more than 0 seconds".to_owned()),
+        other => other,
+    }
 }
 
 fn share(text: &str) -> Result<f64, String> {
