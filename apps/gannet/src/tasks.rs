@@ -215,7 +215,10 @@ pub(crate) fn run_task(args: &RunArgs) -> anyhow::Result<Outcome> {
                 terminal.error(&error);
                 outcome = outcome.max(Outcome::of(&error, true));
             }
-            Ok(Next::End(_)) => break,
+            Ok(Next::End(_)) => {
+                scan.remarks().iter().for_each(|remark| terminal.warning(remark));
+                break;
+            }
             Err(error) => {
                 terminal.error(&error);
                 outcome = outcome.max(Outcome::Failed);
