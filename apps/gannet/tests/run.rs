@@ -467,6 +467,11 @@ fn what_is_wrong_is_said_with_its_line() {
         ("local p = gannet.input(arg[2]) p:count() p:count()", "was read already"),
         ("gannet.input(arg[2]).count()", "with a colon"),
         ("gannet.input()", "wants the path"),
+        ("error({ code = 3, why = 'x' })", "error object { code = 3, why = \"x\" }"),
+        ("error(setmetatable({}, { __tostring = function() return 'own text' end }))", "own text"),
+        ("error()", "nil"),
+        ("gannet.client('tcp://127.0.0.1:1')", "127.0.0.1:1: "),
+        ("local c = gannet.client('udp://127.0.0.1:1') c:ask('x') c:ask('x')", "127.0.0.1:1: "),
         ("gannet.input(arg[2]):pace({ speed = 1, rate = 2 })", "pace wants one of"),
         ("gannet.client('udp://127.0.0.1', { verfiy = false })", "has no option 'verfiy'"),
         (
@@ -482,6 +487,9 @@ fn what_is_wrong_is_said_with_its_line() {
     }
     let run = script(&[], "print(");
     assert_eq!(run.code, 2);
+    let run = Run::with_input(gannet().args(["run", "-"]), b"\x1bLJ\x02");
+    assert_eq!((run.code, run.stderr.lines().count()), (2, 1), "{}", run.stderr);
+    assert!(run.stderr.starts_with("error: -: bytecode"), "{}", run.stderr);
     let run = Run::of(gannet().args(["run", "/nonexistent.lua"]));
     assert_eq!(run.code, 2);
     assert!(run.stderr.contains("/nonexistent.lua"), "{}", run.stderr);
