@@ -485,6 +485,9 @@ fn what_is_wrong_is_said_with_its_line() {
         assert_eq!(run.code, 1, "{text}");
         assert!(run.stderr.contains(words), "{text}: {}", run.stderr);
     }
+    // Only the script's frames.
+    let run = script(&[], "local function f() error({}) end f() return 1");
+    assert_eq!(run.stderr.lines().count(), 5, "{}", run.stderr);
     let run = script(&[], "print(");
     assert_eq!(run.code, 2);
     let run = Run::with_input(gannet().args(["run", "-"]), b"\x1bLJ\x02");
@@ -493,6 +496,22 @@ fn what_is_wrong_is_said_with_its_line() {
     let run = Run::of(gannet().args(["run", "/nonexistent.lua"]));
     assert_eq!(run.code, 2);
     assert!(run.stderr.contains("/nonexistent.lua"), "{}", run.stderr);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_script_without_memory_gets_an_error() {
+    let text = "print(pcall(string.rep, 'x', 2 ^ 30)) io.stdout:flush() print(#('y'):rep(2 ^ 30))";
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", "ulimit -v 2500000; exec \"$0\" run -"]).arg(gannet().get_program());
+    let run = Run::with_input(&mut command, text.as_bytes());
+    assert_eq!(
+        (run.code, run.stdout.as_str()),
+        (1, "false\tnot enough memory\n"),
+        "{}",
+        run.stderr
+    );
+    assert_eq!(run.stderr, "error: -: not enough memory\n");
 }
 
 #[test]

@@ -19,6 +19,7 @@
 
 mod api;
 mod manual;
+mod memory;
 mod script;
 mod stop;
 

@@ -15,6 +15,7 @@ use mlua::LuaOptions;
 use mlua::StdLib;
 
 use crate::api;
+use crate::memory;
 
 /// How a script may run.
 #[derive(Clone, Copy, Debug, Default)]
@@ -222,6 +223,11 @@ fn start(
     });
     let ended = ended.and_then(|problem| match problem {
         None => Ok(()),
+        // Raised without a place.
+        Some(text) if *text.as_bytes() == *b"not enough memory" => {
+            let path = path.display();
+            Err(mlua::Error::RuntimeError(format!("{path}: not enough memory")))
+        }
         Some(text) => Err(mlua::Error::RuntimeError(text.to_string_lossy())),
     });
     // A script that closed its standard output wrote all before.
@@ -251,6 +257,7 @@ fn state(options: Options, prepare: impl FnOnce(&Lua) -> mlua::Result<()>) -> ml
     // SAFETY: the FFI and the debug library let a script break memory safety, as they let scripts
     // of any LuaJIT; the sandbox takes them away from a script that is not trusted, before it runs.
     let lua = unsafe { Lua::unsafe_new_with(StdLib::ALL, settings) };
+    memory::raise_errors(&lua)?;
     prepare(&lua)?;
     let source_of = lua.create_function(|_, wanted: mlua::LuaString| {
         let is_wanted = |name: &&str| *wanted.as_bytes() == *name.as_bytes();

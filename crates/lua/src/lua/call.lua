@@ -1,6 +1,6 @@
 -- Returns a function that calls a script's, and returns nil, or the error as text with its trace-back.
 local traceback, xpcall, type, tostring, next, getmetatable = debug.traceback, xpcall, type, tostring, next, debug.getmetatable
-local rawget, sort, concat, format = rawget, table.sort, table.concat, string.format
+local gsub, rawget, sort, concat, format = string.gsub, rawget, table.sort, table.concat, string.format
 
 -- An error that is a table without a text of its own: its fields.
 local function describe(value)
@@ -16,7 +16,9 @@ local function describe(value)
 end
 
 local function handler(value)
-    return traceback(describe(value), 2)
+    -- Without the frames of this module, which are the last ones.
+    local text = gsub(traceback(describe(value), 3), "\n\t%[C%]: in function 'xpcall'\n\tgannet%.call:.*$", "")
+    return text
 end
 
 return function(script)
