@@ -96,7 +96,7 @@ const SENDING: [&str; 33] = [
 
 /// Send the DNS queries of captures, on time, to a server.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, allow_negative_numbers = true)]
 pub(crate) struct Args {
     /// Captures and folders of captures, as one stream; - is standard input
     #[arg(value_name = "FILE", required_unless_present_any = ["list", "serve", "read"])]
@@ -121,7 +121,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TRANSPORT", default_value_t = Transport::Udp)]
     transport: Transport,
     /// Seconds after which a client closes a connection that it does not use; by default 10
-    #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     idle: Option<Duration>,
     /// Most queries over one connection; by default any number
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
@@ -152,8 +152,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NET", value_parser = range)]
     bind: Option<Range>,
     /// Seconds until a query without an answer is lost
-    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = some_seconds,
-          allow_negative_numbers = true)]
+    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = some_seconds)]
     timeout: Duration,
     /// Number of times that a query without an answer is sent again
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -169,11 +168,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
     /// Most seconds to send
-    #[arg(long, value_name = "SECONDS", value_parser = some_seconds, allow_negative_numbers = true)]
+    #[arg(long, value_name = "SECONDS", value_parser = some_seconds)]
     duration: Option<Duration>,
     /// Seconds at the start that are excluded from the totals
-    #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = seconds,
-          allow_negative_numbers = true)]
+    #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = seconds)]
     warm_up: Duration,
     /// Ignore answers, and keep the original ids
     #[arg(long)]
@@ -185,8 +183,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILTER")]
     filter: Option<String>,
     /// Seconds of an interval in --json and --svg
-    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = some_seconds,
-          allow_negative_numbers = true)]
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = some_seconds)]
     interval: Duration,
     /// Report as JSON (DNS-OARC's dns-metrics), an object a line
     #[arg(long)]
@@ -233,23 +230,23 @@ struct ServeArgs {
     sink: bool,
     /// Share of queries that are not answered, 0 to 1
     #[arg(long, value_name = "SHARE", default_value_t = 0.0, requires = "serve", conflicts_with = "to",
-          value_parser = share, allow_negative_numbers = true)]
+          value_parser = share)]
     drop: f64,
     /// Share of queries that get bytes other than DNS
     #[arg(long, value_name = "SHARE", default_value_t = 0.0, requires = "serve", conflicts_with = "to",
-          value_parser = share, allow_negative_numbers = true)]
+          value_parser = share)]
     garbage: f64,
     /// Share of queries that get an answer to another question
     #[arg(long, value_name = "SHARE", default_value_t = 0.0, requires = "serve", conflicts_with = "to",
-          value_parser = share, allow_negative_numbers = true)]
+          value_parser = share)]
     mismatch: f64,
     /// Share of queries that get their answer twice
     #[arg(long, value_name = "SHARE", default_value_t = 0.0, requires = "serve", conflicts_with = "to",
-          value_parser = share, allow_negative_numbers = true)]
+          value_parser = share)]
     double: f64,
     /// Delay of answers in seconds
     #[arg(long, value_name = "SECONDS", default_value = "0", requires = "serve", conflicts_with = "to",
-          value_parser = seconds, allow_negative_numbers = true)]
+          value_parser = seconds)]
     delay: Duration,
     /// TLS over connections, with a self-signed certificate unless --cert names one
     #[arg(long, requires = "serve", conflicts_with = "to")]

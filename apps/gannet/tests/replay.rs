@@ -186,6 +186,10 @@ fn a_run_that_reaches_no_server_fails() {
             assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
         }
     }
+    // The table has the share of the input, and why.
+    let run = replay(&[&sample(), "-t", "max", "--to", &closed, "--transport", "tcp"]);
+    assert!(run.stdout.contains("0 bytes, 0.00 % of the input"), "{}", run.stdout);
+    assert!(run.stdout.contains("first fault"), "{}", run.stdout);
     // Where no answers are asked for, none are missing.
     let run = replay(&[&sample(), "-t", "max", "--to", &silent, "--no-answers", "-q"]);
     assert_eq!((run.code, run.stderr.as_str()), (0, ""));
@@ -203,7 +207,7 @@ fn a_run_of_warm_up_alone_fails() {
 #[test]
 fn what_is_wrong_is_said() {
     let to = "127.0.0.1:9";
-    let wrong: [(&[&str], &str); 17] = [
+    let wrong: [(&[&str], &str); 18] = [
         (&["/nonexistent", "--to", "127.0.0.1:9"], "/nonexistent"),
         (&[&sample()], "--to <HOST[:PORT]>"),
         (&[&sample(), "--to", "127.0.0.1:9", "--timing", "fast"], "'fast' is no timing"),
@@ -213,6 +217,7 @@ fn what_is_wrong_is_said() {
         (&[&sample(), "--to", to, "--limit", "0"], "--limit"),
         (&[&sample(), "--to", to, "--duration", "0"], "not more than 0 seconds"),
         (&[&sample(), "--to", to, "--timeout", "-1"], "not a number of seconds from 0"),
+        (&[&sample(), "--to", to, "--retries", "-1"], "invalid value '-1'"),
         (&[&sample(), "--to", "127.0.0.1:0"], "port 0"),
         (&[&sample(), "--to", to, "--drop", "0.5"], "cannot be used with"),
         (&[&sample(), "--to", to, "--ca", "x"], "--ca is for tls, https and quic"),

@@ -20,7 +20,11 @@ fn write_all(r: &Report, out: &mut String) -> std::fmt::Result {
     let c = r.counts();
     let share = |n: u64| if c.sent == 0 { 0.0 } else { 100.0 * n as f64 / c.sent as f64 };
     writeln!(out, "{} -> {} over {}, {}", r.input, r.target, r.transport, r.timing)?;
-    let sources = if r.sources > 0 { format!(" for {} sources", r.sources) } else { String::new() };
+    let sources = match r.sources {
+        0 => String::new(),
+        1 => " for 1 source".to_owned(),
+        many => format!(" for {many} sources"),
+    };
     writeln!(out, "  threads     {:>12}   clients {}{sources}", r.threads, r.clients)?;
     if let Some(asked) = r.asked {
         writeln!(out, "  rate asked  {asked:>12.1} /s")?;

@@ -126,11 +126,18 @@ struct Shared<'a> {
     stop: &'a AtomicBool,
     enough: AtomicBool,
     queries: AtomicU64,
+    /// Queries that threads took, where their number is limited.
+    taken: AtomicU64,
     start: Instant,
     behaviour: Behaviour,
 }
 
 impl Shared<'_> {
+    /// Whether another query is to be answered: those that come with the last one are not.
+    fn takes_query(&self) -> bool {
+        self.behaviour.queries.is_none_or(|most| self.taken.fetch_add(1, Ordering::Relaxed) < most)
+    }
+
     /// Counts queries, and says when there were enough.
     fn count(&self, queries: u64) {
         let all = self.queries.fetch_add(queries, Ordering::Relaxed) + queries;
@@ -221,6 +228,7 @@ impl Server {
             stop,
             enough: AtomicBool::new(false),
             queries: AtomicU64::new(0),
+            taken: AtomicU64::new(0),
             start: Instant::now(),
             behaviour: self.behaviour,
         };
@@ -250,6 +258,21 @@ impl Server {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_more_queries_are_answered_than_asked_for() {
+        let behaviour = Behaviour { queries: Some(2), ..Behaviour::default() };
+        let server = Server::bind(([127, 0, 0, 1], 0).into(), behaviour).unwrap();
+        let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+        client.connect(server.address().unwrap()).unwrap();
+        // All wait before the server reads the first.
+        for id in 0..5 {
+            let query = b"\0\0\x01\0\0\x01\0\0\0\0\0\0\x01a\0\0\x01\0\x01";
+            client.send(&[&[0, id], &query[2..]].concat()).unwrap();
+        }
+        let served = server.run(&AtomicBool::new(false)).unwrap();
+        assert_eq!((served.queries, served.answers), (2, 2));
+    }
 
     #[test]
     fn a_burst_of_clients_is_connected_at_once() {
