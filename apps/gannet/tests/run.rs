@@ -515,6 +515,14 @@ fn a_script_without_memory_gets_an_error() {
 }
 
 #[test]
+fn scripts_see_the_version_of_dnsjit() {
+    let text = prints(
+        "print(DNSJIT_VERSION, DNSJIT_MAJOR_VERSION, DNSJIT_MINOR_VERSION, DNSJIT_PATCH_VERSION)",
+    );
+    assert_eq!(text, "1.5.0\t1\t5\t0\n");
+}
+
+#[test]
 fn a_cut_capture_gives_what_is_before_the_damage() {
     let bytes = std::fs::read(SAMPLE).unwrap();
     let cut: PathBuf =
