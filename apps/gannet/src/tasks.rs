@@ -168,9 +168,10 @@ fn lines(planned: &Plan) -> String {
         let packets = task.packets.1 - task.packets.0;
         let warm = task.files.iter().take_while(|f| !f.is_own).count();
         let (index, files) = (task.index, own.len());
-        text.push_str(&format!(
-            "{index}\t{packets} packets\t{files} files\t{warm} files before\t{names}\n"
-        ));
+        let number = |n: u64, what| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+        let (packets, files) = (number(packets, "packet"), number(files as u64, "file"));
+        let before = number(warm as u64, "file");
+        text.push_str(&format!("{index}\t{packets}\t{files}\t{before} before\t{names}\n"));
     }
     text
 }
