@@ -281,7 +281,7 @@ mod tests {
         let server = Server::bind(([127, 0, 0, 1], 0).into(), Behaviour::default()).unwrap();
         let at = server.address().unwrap();
         let wait = Duration::from_millis(500);
-        // Nobody accepts them; more than the standard library's 128.
+        // The server does not run, so that they wait; more than the 128 of the standard library.
         let clients: Vec<_> = (0..300.min(most))
             .map(|_| std::net::TcpStream::connect_timeout(&at, wait).unwrap())
             .collect();
