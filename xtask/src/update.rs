@@ -142,7 +142,8 @@ gannet events --only dns_request trace.pcap
 
 Names, parameters and types are Zeek's. A `connection` is shown as it is when the packet that raised the event
 is done, and events of one packet come in the order in which they were raised. Events marked with * are
-printed only if `--only` names them, or with `--all`.
+printed only if `--only` names them, or with `--all`. Checksums are not verified unless `--checksums`
+is given.
 ";
 
 fn render_events() -> String {

@@ -6,6 +6,7 @@ use std::io::IsTerminal;
 use std::io::Write;
 use std::path::PathBuf;
 
+use anyhow::Context as _;
 use gannet_lua::Error;
 use gannet_lua::Options;
 use gannet_lua::Progress;
@@ -14,6 +15,7 @@ use indicatif::HumanCount;
 
 use crate::out;
 use crate::outcome::Outcome;
+use crate::stop::Stop;
 use crate::terminal::Terminal;
 
 /// Run a Lua script over captures.
@@ -65,8 +67,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         return out::write(gannet_lua::manual().as_bytes());
     };
     let options = Options { sandbox: args.sandbox, progress: args.progress, report: Some(report) };
+    let stop = Stop::of_script(gannet_lua::stop_writing).context("signals")?;
     match gannet_lua::run(script, &args.arguments, options) {
-        Ok(()) => Ok(Outcome::Done),
+        Ok(()) => Ok(stop.asked().unwrap_or(Outcome::Done)),
+        // A pipeline that the signal ended raises an error.
+        Err(_) if let Some(stopped) = stop.asked() => Ok(stopped),
         Err(error) => {
             Terminal::new(false).error(&error);
             Ok(match error {

@@ -62,7 +62,21 @@ impl Stop {
         })
     }
 
-    fn on(numbers: &[i32], receive: fn(&State, i32)) -> io::Result<Self> {
+    /// Takes those signals over that are not ignored. Where `has_work` says that nothing is to be completed, they end the process
+    /// as they do without a handler.
+    #[cfg(feature = "lua")]
+    pub(crate) fn of_script(has_work: fn() -> bool) -> io::Result<Self> {
+        let numbers = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|number| !is_ignored(*number));
+        Self::on(&numbers.collect::<Vec<_>>(), move |state, number| {
+            if state.signal.load(Ordering::Relaxed) == 0 && !has_work() {
+                // A failure leaves the signal to the next pipeline.
+                signal_hook::low_level::emulate_default_handler(number).unwrap_or_default();
+            }
+            state.receive(number);
+        })
+    }
+
+    fn on(numbers: &[i32], receive: impl Fn(&State, i32) + Send + 'static) -> io::Result<Self> {
         let mut signals = Signals::new(numbers)?;
         let state = Arc::new(State::default());
         let own = Arc::clone(&state);

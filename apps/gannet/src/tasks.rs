@@ -168,9 +168,10 @@ fn lines(planned: &Plan) -> String {
         let packets = task.packets.1 - task.packets.0;
         let warm = task.files.iter().take_while(|f| !f.is_own).count();
         let (index, files) = (task.index, own.len());
-        text.push_str(&format!(
-            "{index}\t{packets} packets\t{files} files\t{warm} files before\t{names}\n"
-        ));
+        let number = |n: u64, what| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+        let (packets, files) = (number(packets, "packet"), number(files as u64, "file"));
+        let before = number(warm as u64, "file");
+        text.push_str(&format!("{index}\t{packets}\t{files}\t{before} before\t{names}\n"));
     }
     text
 }
@@ -215,7 +216,10 @@ pub(crate) fn run_task(args: &RunArgs) -> anyhow::Result<Outcome> {
                 terminal.error(&error);
                 outcome = outcome.max(Outcome::of(&error, true));
             }
-            Ok(Next::End(_)) => break,
+            Ok(Next::End(_)) => {
+                scan.remarks().iter().for_each(|remark| terminal.warning(remark));
+                break;
+            }
             Err(error) => {
                 terminal.error(&error);
                 outcome = outcome.max(Outcome::Failed);

@@ -115,13 +115,13 @@ fn differences_that_cannot_be_written_name_their_file() {
 }
 
 #[test]
-fn a_drawing_that_cannot_be_written_leaves_the_report() {
+fn a_drawing_that_cannot_be_written_ends_the_run_before_it_begins() {
     let server = Echo::start(&["--rcode", "3"]);
     let to = ["--to", &server.address, "--timing", "max", "--svg", "/nonexistent/x.svg"];
     let run = replay(&[&[&sample()[..]], &to[..]].concat());
     assert_eq!((run.code, run.stderr.lines().count()), (1, 1), "{}", run.stderr);
     assert!(run.stderr.starts_with("error: /nonexistent/x.svg: "), "{}", run.stderr);
-    assert!(run.stdout.contains("answered"), "{}", run.stdout);
+    assert_eq!(run.stdout, "");
 }
 
 #[cfg(target_os = "linux")]
@@ -186,19 +186,46 @@ fn a_run_that_reaches_no_server_fails() {
             assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
         }
     }
+    // The table has the share of the input, and why.
+    let run = replay(&[&sample(), "-t", "max", "--to", &closed, "--transport", "tcp"]);
+    assert!(run.stdout.contains("0 bytes, 0.00 % of the input"), "{}", run.stdout);
+    assert!(run.stdout.contains("first fault"), "{}", run.stdout);
     // Where no answers are asked for, none are missing.
     let run = replay(&[&sample(), "-t", "max", "--to", &silent, "--no-answers", "-q"]);
     assert_eq!((run.code, run.stderr.as_str()), (0, ""));
 }
 
 #[test]
+fn a_run_of_warm_up_alone_fails() {
+    let server = Echo::start(&[]);
+    let run = replay(&[&sample(), "--to", &server.address, "-t", "max", "--warm-up", "60"]);
+    assert_eq!(run.code, 1);
+    assert!(run.stderr.contains("nothing was sent after the warm-up of 60s"), "{}", run.stderr);
+    assert!(!run.stdout.contains("send lag"), "{}", run.stdout);
+}
+
+#[test]
 fn what_is_wrong_is_said() {
-    let wrong: [(&[&str], &str); 5] = [
+    let to = "127.0.0.1:9";
+    let wrong: [(&[&str], &str); 18] = [
         (&["/nonexistent", "--to", "127.0.0.1:9"], "/nonexistent"),
         (&[&sample()], "--to <HOST[:PORT]>"),
         (&[&sample(), "--to", "127.0.0.1:9", "--timing", "fast"], "'fast' is no timing"),
         (&[&sample(), "--to", "127.0.0.1:9", "--ports", "54"], "no DNS query in it"),
         (&[&sample(), "--to", "127.0.0.1:9", "--bind", "::1"], "different IP versions"),
+        (&["-", "--to", to, "--loop", "2"], "--loop 2: standard input is read once"),
+        (&[&sample(), "--to", to, "--limit", "0"], "--limit"),
+        (&[&sample(), "--to", to, "--duration", "0"], "not more than 0 seconds"),
+        (&[&sample(), "--to", to, "--timeout", "-1"], "not a number of seconds from 0"),
+        (&[&sample(), "--to", to, "--retries", "-1"], "invalid value '-1'"),
+        (&[&sample(), "--to", "127.0.0.1:0"], "port 0"),
+        (&[&sample(), "--to", to, "--drop", "0.5"], "cannot be used with"),
+        (&[&sample(), "--to", to, "--ca", "x"], "--ca is for tls, https and quic"),
+        (&[&sample(), "--to", to, "--path", "/x", "--transport", "tls"], "--path is for https"),
+        (&[&sample(), "--to", to, "--idle", "1"], "--idle is for tcp"),
+        (&["--serve", "127.0.0.1:0", &sample()], "cannot be used with"),
+        (&["--serve", "127.0.0.1:0", "--drop", "0.7", "--garbage", "0.7"], "more than 1"),
+        (&["--serve", "127.0.0.1:0", "--queries", "0"], "--queries"),
     ];
     for (arguments, words) in wrong {
         let run = replay(arguments);

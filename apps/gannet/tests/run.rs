@@ -124,6 +124,50 @@ fn counts_agree_however_they_are_made() {
 }
 
 #[test]
+fn keys_do_not_hide_the_methods_of_counts() {
+    let folder = std::env::temp_dir().join(format!("gannet-run-keys-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let list = folder.join("keys.pcap");
+    // A query for each method's name, with the addresses and checksums of no importance.
+    let mut bytes = b"\xd4\xc3\xb2\xa1\x02\0\x04\0\0\0\0\0\0\0\0\0\xff\xff\0\0\x65\0\0\0".to_vec();
+    for name in ["top", "each", "keys", "total", "get", "other"] {
+        let mut dns = b"\0\x07\x01\0\0\x01\0\0\0\0\0\0".to_vec();
+        dns.push(name.len() as u8);
+        dns.extend_from_slice(name.as_bytes());
+        dns.extend_from_slice(b"\0\0\x01\0\x01");
+        let udp = (dns.len() + 8) as u16;
+        let mut packet = vec![0x45, 0];
+        packet.extend_from_slice(&(udp + 20).to_be_bytes());
+        packet.extend_from_slice(&[0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+        packet.extend_from_slice(&[0x30, 0x39, 0, 53]);
+        packet.extend_from_slice(&udp.to_be_bytes());
+        packet.extend_from_slice(&[0, 0]);
+        packet.extend_from_slice(&dns);
+        let len = (packet.len() as u32).to_le_bytes();
+        bytes.extend_from_slice(&[0; 8]);
+        bytes.extend_from_slice(&len);
+        bytes.extend_from_slice(&len);
+        bytes.extend_from_slice(&packet);
+    }
+    std::fs::write(&list, bytes).unwrap();
+    let text = format!(
+        r#"
+        local c = gannet.input({list:?}):dns():count_by("qname")
+        assert(c.other == 1 and c["missing"] == nil)
+        assert(#c:top() == 6 and c:keys() == 6 and c:total() == 6)
+        c:each(function(name) assert(c:get(name) == 1, name) end)
+        assert(c:get("missing") == 0 and not pcall(c.get, c, {{}}))
+        local codes = gannet.input({list:?}):dns():count_by("rcode")
+        assert(codes["0"] == 6 and codes[0] == 6 and codes:get(0) == 6 and codes[3] == nil)
+        print("agreed")
+        "#
+    );
+    let run = script(&[], &text);
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert_eq!((run.stdout.as_str(), run.code), ("agreed\n", 0), "{}", run.stderr);
+}
+
+#[test]
 fn queries_find_their_responses() {
     let text = prints(
         r#"
@@ -423,6 +467,17 @@ fn what_is_wrong_is_said_with_its_line() {
         ("local p = gannet.input(arg[2]) p:count() p:count()", "was read already"),
         ("gannet.input(arg[2]).count()", "with a colon"),
         ("gannet.input()", "wants the path"),
+        ("error({ code = 3, why = 'x' })", "error object { code = 3, why = \"x\" }"),
+        ("error(setmetatable({}, { __tostring = function() return 'own text' end }))", "own text"),
+        ("error()", "nil"),
+        ("gannet.client('tcp://127.0.0.1:1')", "127.0.0.1:1: "),
+        ("local c = gannet.client('udp://127.0.0.1:1') c:ask('x') c:ask('x')", "127.0.0.1:1: "),
+        ("gannet.input(arg[2]):pace({ speed = 1, rate = 2 })", "pace wants one of"),
+        ("gannet.client('udp://127.0.0.1', { verfiy = false })", "has no option 'verfiy'"),
+        (
+            "gannet.input(arg[2]):split({ 'a' }, 'turn', { wieghts = {} })",
+            "has no option 'wieghts'",
+        ),
         ("gannet.input(arg[2]):each(function(p) p.len = 1 end)", "cannot be changed"),
     ];
     for (text, words) in wrong {
@@ -430,11 +485,41 @@ fn what_is_wrong_is_said_with_its_line() {
         assert_eq!(run.code, 1, "{text}");
         assert!(run.stderr.contains(words), "{text}: {}", run.stderr);
     }
+    // Only the script's frames.
+    let run = script(&[], "local function f() error({}) end f() return 1");
+    assert_eq!(run.stderr.lines().count(), 5, "{}", run.stderr);
     let run = script(&[], "print(");
     assert_eq!(run.code, 2);
+    let run = Run::with_input(gannet().args(["run", "-"]), b"\x1bLJ\x02");
+    assert_eq!((run.code, run.stderr.lines().count()), (2, 1), "{}", run.stderr);
+    assert!(run.stderr.starts_with("error: -: bytecode"), "{}", run.stderr);
     let run = Run::of(gannet().args(["run", "/nonexistent.lua"]));
     assert_eq!(run.code, 2);
     assert!(run.stderr.contains("/nonexistent.lua"), "{}", run.stderr);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_script_without_memory_gets_an_error() {
+    let text = "print(pcall(string.rep, 'x', 2 ^ 30)) io.stdout:flush() print(#('y'):rep(2 ^ 30))";
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", "ulimit -v 2500000; exec \"$0\" run -"]).arg(gannet().get_program());
+    let run = Run::with_input(&mut command, text.as_bytes());
+    assert_eq!(
+        (run.code, run.stdout.as_str()),
+        (1, "false\tnot enough memory\n"),
+        "{}",
+        run.stderr
+    );
+    assert_eq!(run.stderr, "error: -: not enough memory\n");
+}
+
+#[test]
+fn scripts_see_the_version_of_dnsjit() {
+    let text = prints(
+        "print(DNSJIT_VERSION, DNSJIT_MAJOR_VERSION, DNSJIT_MINOR_VERSION, DNSJIT_PATCH_VERSION)",
+    );
+    assert_eq!(text, "1.5.0\t1\t5\t0\n");
 }
 
 #[test]

@@ -265,7 +265,7 @@ fn objects_keep_their_insides() {
             end
         end
         -- Methods of one kind of object refuse the other kinds.
-        local methods = { p.each, p.count, p.count_by, p.latencies, c.top, c.each, c.total, c.keys, a.run, a.on }
+        local methods = { p.each, p.count, p.count_by, p.latencies, c.top, c.each, c.total, c.keys, c.get, a.run, a.on }
         local others = { p, c, a, one, gannet, gannet.types, {}, "x", 1, 1LL, print, coroutine.create(print) }
         local fine = 0
         for _, method in ipairs(methods) do

@@ -107,6 +107,43 @@ fn rows_of_a_silent_pipe_are_written_within_a_second() {
     }
 }
 
+#[cfg(feature = "lua")]
+#[test]
+fn captures_that_a_script_writes_are_completed() {
+    let s = Scratch::new("script-signal");
+    let script = s.file("w.lua", b"gannet.input(arg[2]):pace({ rate = 100 }):write(arg[3])");
+    let input = s.file("in.pcap", &sample());
+    let output = s.path("out.pcap");
+    let mut child = gannet();
+    child.arg("run").args([&script, &input, &output]).stderr(Stdio::piped());
+    let child = child.spawn().unwrap();
+    // The temporary file exists once the pipeline writes.
+    wait(|| std::fs::read_dir(s.path("")).unwrap().count() > 2);
+    thread::sleep(Duration::from_millis(100));
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!((ended.status.code(), ended.stderr.as_slice()), (Some(130), &b""[..]));
+    let mut names: Vec<_> =
+        std::fs::read_dir(s.path("")).unwrap().map(|e| e.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["in.pcap", "out.pcap", "w.lua"]);
+    let packets = gannet().args(["info", "--json"]).arg(&output).output().unwrap();
+    assert_eq!(packets.status.code(), Some(0));
+}
+
+#[cfg(feature = "lua")]
+#[test]
+fn a_script_that_writes_nothing_ends_at_once() {
+    use std::os::unix::process::ExitStatusExt as _;
+    let s = Scratch::new("script-loop");
+    let script = s.file("l.lua", b"io.stdout:write('on\\n') io.stdout:flush() while true do end");
+    let mut child = gannet().arg("run").arg(&script).stdout(Stdio::piped()).spawn().unwrap();
+    let mut on = [0; 3];
+    std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut on).unwrap();
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    assert_eq!(child.wait().unwrap().signal(), Some(2));
+}
+
 #[test]
 fn signals_complete_the_logs() {
     for (signal, code) in [(Signal::TERM, 143), (Signal::HUP, 129), (Signal::INT, 130)] {

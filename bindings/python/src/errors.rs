@@ -1,10 +1,12 @@
 //! Errors as Python exceptions.
 
+use std::ffi::CString;
 use std::io;
 use std::path::Path;
 
 use pyo3::exceptions::PyOSError;
 use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::PyRuntimeWarning;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -16,6 +18,21 @@ pub(crate) fn of(error: &gannet_task::Error) -> PyErr {
         E::Analysis(_) | E::Columns(_) => PyRuntimeError::new_err(error.to_string()),
         _ => PyValueError::new_err(error.to_string()),
     }
+}
+
+/// Warns in Python.
+///
+/// # Errors
+/// The warning as an exception, where Python's filters of warnings ask for it.
+pub(crate) fn warn(remarks: &[String]) -> PyResult<()> {
+    if remarks.is_empty() {
+        return Ok(());
+    }
+    Python::attach(|py| {
+        let class = py.get_type::<PyRuntimeWarning>();
+        let text = |remark: &String| CString::new(remark.replace('\0', " "));
+        remarks.iter().try_for_each(|remark| PyErr::warn(py, &class, &text(remark)?, 1))
+    })
 }
 
 /// The exception for an error of a capture: `gannet.CaptureError`, with file, packet and offset; what the system

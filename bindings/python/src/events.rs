@@ -35,7 +35,8 @@ const WAITING: usize = 4;
 enum Item {
     Lines(Vec<u8>),
     Damage(gannet_capture::Error),
-    End(Result<(), gannet_task::Error>),
+    /// With remarks about the filter.
+    End(Result<Vec<String>, gannet_task::Error>),
 }
 
 /// Events of captures.
@@ -72,7 +73,9 @@ impl EventRun {
                 match from.as_ref().map(|from| from.recv_timeout(time)) {
                     Some(Ok(item)) => Some(item),
                     Some(Err(RecvTimeoutError::Timeout)) => None,
-                    Some(Err(RecvTimeoutError::Disconnected)) | None => Some(Item::End(Ok(()))),
+                    Some(Err(RecvTimeoutError::Disconnected)) | None => {
+                        Some(Item::End(Ok(Vec::new())))
+                    }
                 }
             })?;
             match item {
@@ -82,7 +85,8 @@ impl EventRun {
                 }
                 Item::End(end) => {
                     self.close();
-                    return end.map(|()| None).map_err(|error| errors::of(&error));
+                    let remarks = end.map_err(|error| errors::of(&error))?;
+                    return errors::warn(&remarks).map(|()| None);
                 }
             }
         }
@@ -105,7 +109,8 @@ fn analyse(
     sources: Vec<Source>,
     names: &[String],
     to: &SyncSender<Item>,
-) -> Result<(), gannet_task::Error> {
+) -> Result<Vec<String>, gannet_task::Error> {
+    let filter = options.filter.clone();
     let mut stream = source::open(sources)?;
     let interest = Interest::of(gannet_engine::events(), |d| names.iter().any(|n| n == d.name));
     let closed = Arc::new(AtomicBool::new(false));
@@ -123,8 +128,11 @@ fn analyse(
         }
     }
     // The listener hands over its last lines when it is dropped.
-    engine.finish()?;
-    Ok(())
+    let (statistics, _) = engine.finish()?;
+    match &filter {
+        Some(filter) => gannet_task::check_answered(filter, statistics.packets),
+        None => Ok(Vec::new()),
+    }
 }
 
 struct Lines {

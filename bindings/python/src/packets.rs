@@ -1,13 +1,17 @@
 //! Packets for Python.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::PoisonError;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
 use std::sync::mpsc::RecvTimeoutError;
 use std::sync::mpsc::SyncSender;
 use std::sync::mpsc::sync_channel;
 use std::thread;
+use std::time::Duration;
 
 use gannet_capture::FileId;
 use gannet_capture::Packet;
@@ -29,6 +33,8 @@ use crate::source::Source;
 /// Packets, and bytes of them, that are handed over at a time at the most.
 const CHUNK: usize = 256;
 const CHUNK_BYTES: usize = 1 << 20;
+/// How long an interrupt waits for the end of a file that is written.
+const ENDING: Duration = Duration::from_secs(5);
 
 /// A packet: nanoseconds since 1970, bytes on the wire, link type, number, bytes.
 struct Owned(i64, u32, u16, u64, Vec<u8>);
@@ -51,7 +57,8 @@ fn to_python(py: Python<'_>, packets: Vec<Owned>) -> Vec<PyPacket<'_>> {
 enum Item {
     Packets(Vec<Owned>),
     Damage(gannet_capture::Error),
-    End(Result<(), gannet_capture::Error>),
+    /// With remarks about the filter.
+    End(Result<Vec<String>, gannet_task::Error>),
 }
 
 /// The packets of captures that match a filter.
@@ -85,7 +92,9 @@ impl PacketRun {
                 match from.as_ref().map(|from| from.recv_timeout(time)) {
                     Some(Ok(item)) => Some(item),
                     Some(Err(RecvTimeoutError::Timeout)) => None,
-                    Some(Err(RecvTimeoutError::Disconnected)) | None => Some(Item::End(Ok(()))),
+                    Some(Err(RecvTimeoutError::Disconnected)) | None => {
+                        Some(Item::End(Ok(Vec::new())))
+                    }
                 }
             })?;
             match item {
@@ -95,7 +104,8 @@ impl PacketRun {
                 }
                 Item::End(end) => {
                     *self.from.lock().unwrap_or_else(PoisonError::into_inner) = None;
-                    return end.map(|()| None).map_err(|error| errors::of_capture(&error));
+                    let remarks = end.map_err(|error| errors::of(&error))?;
+                    return errors::warn(&remarks).map(|()| None);
                 }
             }
         }
@@ -116,7 +126,7 @@ fn read(
     filter: &Filter,
     sources: Vec<Source>,
     to: &SyncSender<Item>,
-) -> Result<(), gannet_capture::Error> {
+) -> Result<Vec<String>, gannet_task::Error> {
     let mut stream = source::open(sources)?;
     let (mut packets, mut bytes) = (Vec::new(), 0);
     loop {
@@ -131,7 +141,7 @@ fn read(
                     if packets.len() >= CHUNK || bytes >= CHUNK_BYTES {
                         bytes = 0;
                         if to.send(Item::Packets(std::mem::take(&mut packets))).is_err() {
-                            return Ok(());
+                            return Ok(Vec::new());
                         }
                     }
                 }
@@ -139,18 +149,27 @@ fn read(
             Ok(None) => break,
             Err(error) => {
                 if to.send(Item::Damage(error)).is_err() {
-                    return Ok(());
+                    return Ok(Vec::new());
                 }
             }
         }
     }
     // A receiver that is gone needs none.
     let _ = to.send(Item::Packets(packets));
-    Ok(())
+    gannet_task::check_answered(filter, stream.packets())
 }
 
-/// What was filtered: packets read and written, and what could not be read to its end.
-type Filtered = (u64, u64, Vec<gannet_capture::Error>);
+/// What was filtered.
+struct Filtered {
+    /// Packets that were read.
+    read: u64,
+    /// Packets that were written.
+    kept: u64,
+    /// What could not be read to its end.
+    damage: Vec<gannet_capture::Error>,
+    /// About the filter.
+    remarks: Vec<String>,
+}
 
 /// Writes the packets that match to a capture; returns how many were read and written, and exceptions for damage.
 #[pyfunction]
@@ -169,12 +188,25 @@ pub(crate) fn filter_to(
             return Err(PyValueError::new_err(text));
         }
     }
-    let (done, from) = sync_channel(1);
+    let (done, mut from) = sync_channel(1);
+    let stop = Arc::new(AtomicBool::new(false));
+    let stops = Arc::clone(&stop);
     thread::Builder::new()
         .name("gannet-filter".into())
-        .spawn(move || done.send(write(&filter, sources, &to)))?;
-    let written = gil::wait(move |time| from.recv_timeout(time).ok())?;
-    let (read, kept, damage) = written.map_err(|error| errors::of_capture(&error))?;
+        .spawn(move || done.send(write(&filter, sources, &to, &stops)))?;
+    let waiting = &mut from;
+    let written = match gil::wait(move |time| waiting.recv_timeout(time).ok()) {
+        Ok(written) => written,
+        Err(interrupt) => {
+            stop.store(true, Ordering::Relaxed);
+            // The file gets its end and its name. A source that delivers nothing must not hold up the interrupt.
+            py.detach(move || from.recv_timeout(ENDING)).ok();
+            return Err(interrupt);
+        }
+    };
+    let written = written.map_err(|error| errors::of(&error))?;
+    errors::warn(&written.remarks)?;
+    let Filtered { read, kept, damage, .. } = written;
     let damage = damage.iter().map(|e| errors::of_capture(e).into_value(py).into_any());
     Ok((read, kept, damage.collect()))
 }
@@ -183,15 +215,23 @@ fn write(
     filter: &Filter,
     sources: Vec<Source>,
     to: &PathBuf,
-) -> Result<Filtered, gannet_capture::Error> {
+    stop: &AtomicBool,
+) -> Result<Filtered, gannet_task::Error> {
     let mut stream = source::open(sources)?;
-    let mut writer = Writer::create(to, WriteOptions::default())?;
+    // Made for the first packet that the filter applies to: without one, a file of this name stays as it is.
+    let mut writer = None;
+    let create = || Writer::create(to, WriteOptions::default());
     let (mut kept, mut damage) = (0, Vec::new());
-    loop {
+    while !stop.load(Ordering::Relaxed) {
         match stream.next_batch() {
             Ok(Some(batch)) => {
                 for packet in &batch {
-                    if filter.matches(packet.link_type.0, packet.data, packet.wire_len) {
+                    if writer.is_none() && filter.engine(packet.link_type.0).is_ok() {
+                        writer = Some(create()?);
+                    }
+                    if filter.matches(packet.link_type.0, packet.data, packet.wire_len)
+                        && let Some(writer) = &mut writer
+                    {
                         writer.write(&packet)?;
                         kept += 1;
                     }
@@ -201,8 +241,9 @@ fn write(
             Err(error) => damage.push(error),
         }
     }
-    writer.finish()?;
-    Ok((stream.packets(), kept, damage))
+    let remarks = gannet_task::check_answered(filter, stream.packets())?;
+    writer.map_or_else(create, Ok)?.finish()?;
+    Ok(Filtered { read: stream.packets(), kept, damage, remarks })
 }
 
 /// The packets of connections, by the index of a capture.

@@ -86,11 +86,14 @@ impl State {
                 Ok(Ok(Next::Nothing)) => {}
                 Ok(Ok(Next::End(statistics))) => {
                     let mut work = lock(&self.work);
-                    if let Work::Running(_) = &*work {
+                    let mut remarks = Vec::new();
+                    if let Work::Running(scan) = &*work {
                         *lock(&self.statistics) = *statistics;
+                        remarks = scan.remarks().to_vec();
                         *work = Work::Over;
                     }
-                    return Ok(None);
+                    drop(work);
+                    return errors::warn(&remarks).map(|()| None);
                 }
                 Ok(Err(error)) => {
                     *lock(&self.work) = Work::Over;

@@ -10,7 +10,7 @@ import threading
 import time
 
 import pytest
-from conftest import SAMPLE, python
+from conftest import SAMPLE, python, records
 
 import gannet
 
@@ -63,6 +63,32 @@ def test_an_interrupt_ends_a_run(how, tmp_path):
     os.close(hold)
     # 200 ms, and as much again for a machine that is busy.
     assert took < 0.4, took
+
+
+def test_an_interrupt_ends_a_capture_that_is_written(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    hold = os.open(pipe, os.O_RDWR)
+    header, packets = records()
+    going = threading.Event()
+
+    def feed():
+        # Packets that come slowly, so that the interrupt finds the writer at work.
+        while not going.wait(0.02):
+            os.write(hold, packets[0])
+
+    os.write(hold, header + packets[0])
+    feeder = threading.Thread(target=feed)
+    feeder.start()
+    to = tmp_path / "out.pcap"
+    try:
+        interrupted(lambda: gannet.filter("", pipe, to))
+    finally:
+        going.set()
+        feeder.join()
+        os.close(hold)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.pcap", "pipe"]
+    assert gannet.info(to)["packets"] >= 1
 
 
 def test_threads_read_at_once(large):

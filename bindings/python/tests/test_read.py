@@ -232,6 +232,21 @@ def test_damage_is_raised_with_the_rows_before_it(sample, tmp_path):
 
 
 def test_wrong_arguments_are_errors(sample):
+    with pytest.raises(ValueError, match="no log is named 'connn': did you mean 'conn'"):
+        gannet.read(sample, logs=["connn"])
+    with pytest.raises(TypeError, match="threads is a whole number"):
+        gannet.read(sample, threads="2")
+    with pytest.raises(TypeError, match="logs is a list of strings"):
+        gannet.read(sample, logs=[5])
+    with pytest.raises(TypeError):
+        gannet.read(sample, sample)
+    with pytest.raises(TypeError, match="text mode"):
+        with open(sample, encoding="latin-1") as text:
+            gannet.read(text)
+    with pytest.raises(TypeError, match="not a generator"):
+        gannet.read(path for path in [sample])
+    # A string is a list of one.
+    assert gannet.read(sample, logs="conn", local_nets="10.0.0.0/8", columns="community_id").logs == ["conn"]
     with pytest.raises(ValueError, match="no log is named 'con'"):
         gannet.read(sample, logs=["con"])
     with pytest.raises(ValueError, match="filter"):

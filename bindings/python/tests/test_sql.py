@@ -52,6 +52,31 @@ def test_a_wrong_query_is_an_error(sample):
         gannet.sql("select * from con", sample).to_arrow()
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "copy (select 1) to 'made.csv'",
+        "create table t (i int)",
+        "explain analyze copy (select 1) to 'made.csv'",
+        "select 1; select 2",
+        "attach 'made.db'",
+        "set threads = 1",
+        "",
+    ],
+)
+def test_only_one_query_that_reads_is_taken(query, sample, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError):
+        gannet.sql(query, sample).to_arrow()
+    assert not list(tmp_path.iterdir())
+
+
+def test_queries_may_begin_with_from_and_with(sample):
+    for query in ("from conn", "with c as (from conn) select * from c", "select * from conn;"):
+        rows = gannet.read(sample)["conn"].to_arrow().num_rows
+        assert gannet.sql(query, sample).to_arrow().num_rows == rows
+
+
 def test_damage_is_an_error_after_the_rows(sample, tmp_path):
     cut = tmp_path / "cut.pcap"
     cut.write_bytes(open(sample, "rb").read()[:-5])

@@ -19,7 +19,9 @@
 
 mod api;
 mod manual;
+mod memory;
 mod script;
+mod stop;
 
 pub use gannet_pipeline::worker_pool::Progress;
 pub use manual::manual;
@@ -27,3 +29,4 @@ pub use script::Error;
 pub use script::Options;
 pub use script::Report;
 pub use script::run;
+pub use stop::stop_writing;

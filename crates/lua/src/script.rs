@@ -15,6 +15,7 @@ use mlua::LuaOptions;
 use mlua::StdLib;
 
 use crate::api;
+use crate::memory;
 
 /// How a script may run.
 #[derive(Clone, Copy, Debug, Default)]
@@ -174,6 +175,12 @@ pub fn run(path: &Path, arguments: &[OsString], options: Options) -> Result<(), 
         // The line of a Unix script, kept as a comment so that lines keep their numbers.
         source.splice(..1, *b"--");
     }
+    if source.starts_with(b"\x1bLJ") {
+        let path = path.display();
+        return Err(Error::Syntax(format!(
+            "{path}: bytecode of LuaJIT: scripts are run as text only"
+        )));
+    }
     let (ended, written) = start(path, &source, arguments, options).map_err(explain)?;
     ended.map_err(explain)?;
     written.map_or(Ok(()), |why| Err(Error::Output(why)))
@@ -192,10 +199,13 @@ fn start(
     arguments: &[OsString],
     options: Options,
 ) -> mlua::Result<(mlua::Result<()>, Option<String>)> {
-    let mut written = None;
+    let (mut written, mut call) = (None, None);
     let lua = state(options, |lua| {
         let output = lua.load(include_str!("lua/output.lua")).set_name("=gannet.output");
         written = Some(output.into_function()?.call::<Function>(is_pipe())?);
+        call = Some(
+            lua.load(include_str!("lua/call.lua")).set_name("=gannet.call").eval::<Function>()?,
+        );
         let arg = lua.create_table()?;
         let own = std::env::args_os().next().unwrap_or_default();
         arg.raw_set(0, lua.create_string(own.as_bytes())?)?;
@@ -206,7 +216,20 @@ fn start(
         lua.globals().raw_set("arg", arg)
     })?;
     let name = format!("@{}", path.display());
-    let ended = lua.load(source).set_name(name).set_mode(mlua::chunk::ChunkMode::Text).exec();
+    let script = lua.load(source).set_name(name).set_mode(mlua::chunk::ChunkMode::Text);
+    let ended = script.into_function().and_then(|script| match &call {
+        Some(call) => call.call::<Option<mlua::LuaString>>(script),
+        None => script.call::<()>(()).map(|()| None),
+    });
+    let ended = ended.and_then(|problem| match problem {
+        None => Ok(()),
+        // Raised without a place.
+        Some(text) if *text.as_bytes() == *b"not enough memory" => {
+            let path = path.display();
+            Err(mlua::Error::RuntimeError(format!("{path}: not enough memory")))
+        }
+        Some(text) => Err(mlua::Error::RuntimeError(text.to_string_lossy())),
+    });
     // A script that closed its standard output wrote all before.
     let why = written.and_then(|written| written.call(()).unwrap_or_default());
     Ok((ended, why))
@@ -234,6 +257,7 @@ fn state(options: Options, prepare: impl FnOnce(&Lua) -> mlua::Result<()>) -> ml
     // SAFETY: the FFI and the debug library let a script break memory safety, as they let scripts
     // of any LuaJIT; the sandbox takes them away from a script that is not trusted, before it runs.
     let lua = unsafe { Lua::unsafe_new_with(StdLib::ALL, settings) };
+    memory::raise_errors(&lua)?;
     prepare(&lua)?;
     let source_of = lua.create_function(|_, wanted: mlua::LuaString| {
         let is_wanted = |name: &&str| *wanted.as_bytes() == *name.as_bytes();

@@ -30,6 +30,8 @@ pub(crate) struct Feed<'a> {
     earlier: Seen,
     round: u64,
     ended: bool,
+    /// Why the input could not be read to its end, or again.
+    trouble: Option<String>,
     /// Where answers in the input are compared with those that come.
     pairs: Option<Pairs<'a>>,
 }
@@ -83,7 +85,16 @@ impl<'a> Feed<'a> {
         };
         let source = Source::open(&options.input)?;
         let pairs = answers.map(Pairs::new);
-        Ok(Self { options, source, deal, earlier: Seen::default(), round: 1, ended: false, pairs })
+        Ok(Self {
+            options,
+            source,
+            deal,
+            earlier: Seen::default(),
+            round: 1,
+            ended: false,
+            trouble: None,
+            pairs,
+        })
     }
 
     /// Reads until there is something to send, so that a run does not begin by waiting.
@@ -120,10 +131,17 @@ impl<'a> Feed<'a> {
             if self.ended {
                 break;
             }
-            self.read()?;
+            if let Err(error) = self.read() {
+                // What was sent needs its report all the same.
+                self.trouble = Some(error.to_string());
+                break;
+            }
         }
         // Closing the channels ends the senders.
         drop(channels);
+        if self.trouble.is_some() {
+            return Ok(());
+        }
         self.find_answers(stopped)
     }
 
@@ -148,6 +166,7 @@ impl<'a> Feed<'a> {
     pub(crate) fn finish(self) -> Fed {
         let mut seen = self.earlier;
         add(&mut seen, self.source.seen());
+        seen.remarks.extend(self.trouble);
         let queries = self.deal.index;
         let seconds = self.deal.last_due as f64 / 1e9;
         let asked = self

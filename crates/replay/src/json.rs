@@ -7,12 +7,11 @@ use std::fmt::Write;
 use std::time::SystemTime;
 use std::time::UNIX_EPOCH;
 
-use hdrhistogram::Histogram;
-
 use crate::Interval;
 use crate::Report;
 use crate::Transport;
 use crate::message::rcode_name;
+use crate::stats::Times;
 
 /// The schema's version (its repository's last change).
 const SCHEMA: u32 = 20_240_223;
@@ -41,13 +40,15 @@ fn write_all(r: &Report, params: &[String], out: &mut String) -> std::fmt::Resul
     }
     write!(out, "],\"time_units_per_sec\":1000000000,\"stats_interval\":{}", every as f64 / 1e9)?;
     writeln!(out, ",\"timeout\":{}}}", r.timeout.as_secs_f64())?;
+    let end = began + r.elapsed.as_nanos() as u64;
     for (index, interval) in r.stats.intervals.iter().enumerate() {
         let since = began + every * index as u64;
-        write_stats(("stats_periodic", &run, r.transport), since, since + every, interval, out)?;
+        // The last one ends with the run.
+        let until = (since + every).min(end).max(since);
+        write_stats(("stats_periodic", &run, r.transport), since, until, interval, out)?;
         out.push_str("}\n");
     }
-    let until = began + r.elapsed.as_nanos() as u64;
-    write_stats(("stats_sum", &run, r.transport), began + r.stats.warm_up, until, &r.total, out)?;
+    write_stats(("stats_sum", &run, r.transport), began + r.stats.warm_up, end, &r.total, out)?;
     let c = r.counts();
     write!(out, ",\"gannet\":{{\"target\":\"{}\",\"transport\":\"{}\"", r.target, r.transport)?;
     write!(out, ",\"timing\":\"{}\"", r.timing)?;
@@ -71,6 +72,7 @@ fn write_all(r: &Report, params: &[String], out: &mut String) -> std::fmt::Resul
         ("unexpected", c.unexpected),
         ("garbage", c.garbage),
         ("refused", c.refused),
+        ("unreachable", c.unreachable),
         ("unsent", c.unsent),
         ("unwatched", c.unwatched),
         ("retries", c.retries),
@@ -84,6 +86,10 @@ fn write_all(r: &Report, params: &[String], out: &mut String) -> std::fmt::Resul
     ];
     for (name, count) in counts {
         write!(out, ",\"{name}\":{count}")?;
+    }
+    if let Some(why) = r.trouble() {
+        out.push_str(",\"trouble\":");
+        text(why, out)?;
     }
     writeln!(out, ",\"stopped\":{}}}}}", r.stopped)
 }
@@ -125,10 +131,10 @@ fn write_stats(
     if transport.is_secure() {
         write!(out, ",\"resumption\":{{\"established\":{}}}", c.resumed)?;
     }
-    write!(out, ",\"socket_errors\":{}}}", c.refused + c.errors)
+    write!(out, ",\"socket_errors\":{}}}", c.refused + c.unreachable + c.errors)
 }
 
-fn write_latency(histogram: &Histogram<u64>, out: &mut String) -> std::fmt::Result {
+fn write_latency(histogram: &Times, out: &mut String) -> std::fmt::Result {
     if histogram.is_empty() {
         return Ok(());
     }

@@ -84,6 +84,7 @@ pub use source::Seen;
 pub use source::Source;
 pub use stats::Counts;
 pub use stats::Interval;
+pub use stats::Times;
 pub use target::Range;
 pub use target::Target;
 pub use target::TargetError;

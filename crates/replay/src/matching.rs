@@ -5,7 +5,6 @@ use crate::compare::Observer;
 use crate::inflight::Waiting;
 use crate::message;
 use crate::stats::Stats;
-use crate::stats::note;
 
 /// Matches a message received at `now` with `waiting` queries, counts it, and notifies the
 /// observer; returns whether it completed a query.
@@ -29,7 +28,7 @@ pub(crate) fn match_response(
             stats.settle(now, first_sent, |interval| {
                 interval.counts.answered += 1;
                 interval.counts.rcodes[rcode] += 1;
-                note(&mut interval.latency, now.saturating_sub(first_sent));
+                interval.latency.note(now.saturating_sub(first_sent));
             });
             if let Some(observer) = observer
                 && let Some(number) = waiting.number(message::id(bytes))

@@ -74,9 +74,12 @@ impl Report {
     }
 
     /// How late queries were sent: the median, the 99th percentile and the most. `None` where no
-    /// schedule said when.
+    /// schedule said when, or nothing was sent.
     pub fn lag(&self) -> Option<[Duration; 3]> {
         let lag = &self.stats.lag;
+        if self.counts().sent == 0 {
+            return None;
+        }
         let at = |q| Duration::from_nanos(lag.value_at_quantile(q));
         (!lag.is_empty()).then(|| [at(0.5), at(0.99), Duration::from_nanos(lag.max())])
     }
@@ -101,9 +104,14 @@ impl Report {
         (!times.is_empty()).then(|| [at(0.5), at(0.99), Duration::from_nanos(times.max())])
     }
 
-    /// Why connections failed: the first one's reason.
+    /// Why connections failed or queries could not be sent: the first reason.
     pub fn trouble(&self) -> Option<&str> {
         self.stats.trouble.as_deref()
+    }
+
+    /// Whether everything that was sent was sent in the warm-up, so that the totals have nothing.
+    pub fn is_all_warm_up(&self) -> bool {
+        self.counts().sent == 0 && self.stats.excluded.counts.sent > 0
     }
 
     /// A table for the terminal.

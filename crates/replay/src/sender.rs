@@ -30,7 +30,6 @@ use crate::poller::Interest;
 use crate::poller::Poller;
 use crate::socket;
 use crate::stats::Stats;
-use crate::stats::note;
 use crate::sys;
 use crate::sys::Chunk;
 
@@ -287,6 +286,7 @@ impl<'a> Worker<'a> {
             self.batch.cut(at..part.end, self.segmentation, &mut self.chunks);
             let Some(first) = self.chunks.first().map(Chunk::messages) else { break };
             let socket = &self.clients[client].socket;
+            let mut why = None;
             match self.send.send(socket.as_fd(), self.batch.data(), &self.chunks) {
                 Ok(chunks) => {
                     let messages: usize =
@@ -310,19 +310,23 @@ impl<'a> Worker<'a> {
                         }
                     }
                 }
-                Err(error) if socket::is_refusal(&error) => {
+                Err(error) if socket::is_refusal(&error) || socket::is_unreachable(&error) => {
                     // About an earlier query: this one was not sent yet.
-                    self.stats.at(now).counts.refused += 1;
+                    self.stats.failed(&error, now);
                     patience = patience.saturating_sub(PATIENCE / 8);
                     if patience > 0 {
                         continue;
                     }
+                    why = Some(error);
                 }
                 Err(_) if self.segmentation && first > 1 => {
                     self.segmentation = false;
                     continue;
                 }
-                Err(_) => {}
+                Err(error) => why = Some(error),
+            }
+            if let Some(why) = why {
+                self.stats.trouble.get_or_insert_with(|| why.to_string());
             }
             self.unsent(at..at + first, now);
             at += first;
@@ -337,7 +341,7 @@ impl<'a> Worker<'a> {
         let part = self.batch.get(part);
         if !self.options.timing.is_max() && now >= self.stats.warm_up {
             for out in part.iter().filter(|o| o.again.is_none()) {
-                note(&mut self.stats.lag, out_at.saturating_sub(out.due));
+                self.stats.lag.note(out_at.saturating_sub(out.due));
             }
         }
         // A window takes long to send, and without answers its start time is not needed.
@@ -423,12 +427,7 @@ impl<'a> Worker<'a> {
             Err(error) if socket::is_busy(&error) => return 0,
             Err(error) => {
                 let now = self.due.now();
-                let counts = &mut self.stats.at(now).counts;
-                if socket::is_refusal(&error) {
-                    counts.refused += 1;
-                } else {
-                    counts.errors += 1;
-                }
+                self.stats.failed(&error, now);
                 return 0;
             }
         };

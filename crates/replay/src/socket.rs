@@ -92,12 +92,12 @@ pub(crate) fn limit() -> usize {
 
 /// Whether an error means that the port is closed.
 pub(crate) fn is_refusal(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::ConnectionRefused
-            | io::ErrorKind::HostUnreachable
-            | io::ErrorKind::NetworkUnreachable
-    )
+    error.kind() == io::ErrorKind::ConnectionRefused
+}
+
+/// Whether an error means that no route leads to the server.
+pub(crate) fn is_unreachable(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable)
 }
 
 /// Whether an error says "not now".

@@ -44,6 +44,15 @@ impl Input {
         matches!(self, Self::Captures { .. })
     }
 
+    /// Whether it includes standard input, which is read once.
+    pub fn is_stdin(&self) -> bool {
+        let is_stdin = |path: &PathBuf| path.as_os_str() == "-";
+        match self {
+            Self::Captures { paths, .. } => paths.iter().any(is_stdin),
+            Self::List(path) => is_stdin(path),
+        }
+    }
+
     /// How to call it.
     pub fn name(&self) -> String {
         match self {

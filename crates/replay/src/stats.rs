@@ -1,10 +1,13 @@
 //! Counters of queries and answers.
 
+use std::io;
+
 use hdrhistogram::Histogram;
 
 use crate::Options;
 use crate::paced_queue::ROBBED;
 use crate::paced_queue::nanoseconds;
+use crate::socket;
 
 /// Digits that histograms keep: values are right to one percent.
 const DIGITS: u8 = 2;
@@ -40,6 +43,8 @@ pub struct Counts {
     pub garbage: u64,
     /// Times that the network reported a closed port.
     pub refused: u64,
+    /// Times that the network reported that no route leads to the server.
+    pub unreachable: u64,
     /// Other errors of sockets; their queries were not sent.
     pub errors: u64,
     /// Queries that could not be sent: an error, or too long for the transport.
@@ -86,7 +91,7 @@ impl Counts {
     }
 
     /// All but the response codes.
-    fn fields(&mut self) -> [&mut u64; 22] {
+    fn fields(&mut self) -> [&mut u64; 23] {
         // Parsed, so that a new field cannot be forgotten.
         let Self {
             sent,
@@ -101,6 +106,7 @@ impl Counts {
             unexpected,
             garbage,
             refused,
+            unreachable,
             errors,
             unsent,
             sent_bytes,
@@ -126,6 +132,7 @@ impl Counts {
             unexpected,
             garbage,
             refused,
+            unreachable,
             errors,
             unsent,
             sent_bytes,
@@ -152,13 +159,74 @@ pub struct Interval {
     /// Queries sent, answered and lost in it: an answer counts when it arrives, a loss when the
     /// query times out.
     pub counts: Counts,
-    /// Latencies of the answers, in nanoseconds.
-    pub latency: Histogram<u64>,
+    /// Latencies of the answers.
+    pub latency: Times,
 }
 
 impl Default for Interval {
     fn default() -> Self {
-        Self { counts: Counts::default(), latency: histogram() }
+        Self { counts: Counts::default(), latency: Times::new() }
+    }
+}
+
+/// A histogram of times in nanoseconds, and the longest of them: a histogram alone knows only the upper bound of its
+/// bucket.
+#[derive(Clone, Debug)]
+pub struct Times {
+    histogram: Histogram<u64>,
+    longest: u64,
+}
+
+impl Times {
+    /// An empty histogram, which grows as needed up to ten minutes.
+    fn new() -> Self {
+        let mut histogram = match Histogram::new(DIGITS) {
+            Ok(histogram) => histogram,
+            // Two digits are valid for the crate.
+            Err(_) => unreachable!("{DIGITS} digits"),
+        };
+        histogram.auto(true);
+        Self { histogram, longest: 0 }
+    }
+
+    /// Notes a time; longer ones than ten minutes count as the longest.
+    pub(crate) fn note(&mut self, nanoseconds: u64) {
+        let nanoseconds = nanoseconds.min(LONGEST);
+        self.histogram.record(nanoseconds).unwrap_or_default();
+        self.longest = self.longest.max(nanoseconds);
+    }
+
+    fn add(&mut self, other: &Self) {
+        // Histograms that grow by themselves take every value.
+        self.histogram.add(&other.histogram).unwrap_or_default();
+        self.longest = self.longest.max(other.longest);
+    }
+
+    /// Subtracts times that were added before.
+    fn subtract(&mut self, part: &Self) {
+        self.histogram.subtract(&part.histogram).unwrap_or_default();
+        if part.longest == self.longest {
+            // Of the rest, only the bucket of the longest is known.
+            self.longest = self.histogram.max().min(self.longest);
+        }
+    }
+
+    /// The longest time.
+    pub fn max(&self) -> u64 {
+        self.longest
+    }
+
+    /// The time within which this share of all are, 0 to 1.
+    pub fn value_at_quantile(&self, quantile: f64) -> u64 {
+        self.histogram.value_at_quantile(quantile).min(self.longest)
+    }
+}
+
+impl std::ops::Deref for Times {
+    type Target = Histogram<u64>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.histogram
     }
 }
 
@@ -169,15 +237,15 @@ pub(crate) struct Stats {
     pub(crate) every: u64,
     /// In order from the start of the run.
     pub(crate) intervals: Vec<Interval>,
-    /// How long after its due time a query was out, in nanoseconds.
-    pub(crate) lag: Histogram<u64>,
-    /// How long a connection took until queries could go over it, in nanoseconds.
-    pub(crate) handshake: Histogram<u64>,
+    /// How long after its due time a query was out.
+    pub(crate) lag: Times,
+    /// How long a connection took until queries could go over it.
+    pub(crate) handshake: Times,
     /// Queries sent before this time, and their results, are excluded from the totals.
     pub(crate) warm_up: u64,
     /// The share of that in the intervals.
     pub(crate) excluded: Box<Interval>,
-    /// Why the first connection failed that did.
+    /// Why the first connection failed, or the first query could not be sent.
     pub(crate) trouble: Option<String>,
     /// When the last query was sent for the first time, from the start of the run.
     pub(crate) last_sent: u64,
@@ -195,8 +263,8 @@ impl Stats {
         Self {
             every: every.max(1_000_000),
             intervals: Vec::new(),
-            lag: histogram(),
-            handshake: histogram(),
+            lag: Times::new(),
+            handshake: Times::new(),
             warm_up,
             excluded: Box::default(),
             trouble: None,
@@ -250,12 +318,23 @@ impl Stats {
             join(self.at(index as u64 * every), interval);
         }
         join(&mut self.excluded, &other.excluded);
-        // Histograms that grow by themselves take every value.
-        self.lag.add(&other.lag).unwrap_or_default();
-        self.handshake.add(&other.handshake).unwrap_or_default();
+        self.lag.add(&other.lag);
+        self.handshake.add(&other.handshake);
         self.trouble = self.trouble.take().or(other.trouble);
         self.last_sent = self.last_sent.max(other.last_sent);
         self.held_up += other.held_up;
+    }
+
+    /// Counts an error of a socket.
+    pub(crate) fn failed(&mut self, error: &io::Error, now: u64) {
+        let counts = &mut self.at(now).counts;
+        if socket::is_refusal(error) {
+            counts.refused += 1;
+        } else if socket::is_unreachable(error) {
+            counts.unreachable += 1;
+        } else {
+            counts.errors += 1;
+        }
     }
 
     /// A sleep of `asked` nanoseconds at the most took so long.
@@ -274,30 +353,14 @@ impl Stats {
         }
         total.counts.subtract(&self.excluded.counts);
         // All that is excluded is in the intervals, too.
-        total.latency.subtract(&self.excluded.latency).unwrap_or_default();
+        total.latency.subtract(&self.excluded.latency);
         total
     }
 }
 
 fn join(into: &mut Interval, other: &Interval) {
     into.counts.add(&other.counts);
-    into.latency.add(&other.latency).unwrap_or_default();
-}
-
-/// An empty histogram of nanoseconds, which grows as needed up to ten minutes.
-pub(crate) fn histogram() -> Histogram<u64> {
-    let mut histogram = match Histogram::new(DIGITS) {
-        Ok(histogram) => histogram,
-        // Two digits are valid for the crate.
-        Err(_) => unreachable!("{DIGITS} digits"),
-    };
-    histogram.auto(true);
-    histogram
-}
-
-/// Notes a time; longer ones count as the longest.
-pub(crate) fn note(histogram: &mut Histogram<u64>, nanoseconds: u64) {
-    histogram.record(nanoseconds.min(LONGEST)).unwrap_or_default();
+    into.latency.add(&other.latency);
 }
 
 #[cfg(test)]
@@ -323,12 +386,12 @@ mod tests {
         let mut b = Stats::new(1_000_000, 0);
         a.at(7_000_000).counts.lost += 1;
         b.at(3_000_000_000).counts.lost += 1;
-        note(&mut b.lag, 500);
-        note(&mut b.lag, u64::MAX);
+        b.lag.note(500);
+        b.lag.note(u64::MAX);
         a.merge(b);
         assert_eq!(a.total().counts.lost, 2);
         assert_eq!(a.lag.len(), 2);
-        assert!(a.lag.max() <= LONGEST * 102 / 100);
+        assert_eq!(a.lag.max(), LONGEST);
     }
 
     #[test]
@@ -337,11 +400,34 @@ mod tests {
         for at in [0, 1_000_000, 2_600_000, 3_000_000] {
             stats.settle(at, at, |i| i.counts.sent += 1);
             // Its answer comes when the warm-up is over.
-            stats.settle(4_000_000, at, |i| note(&mut i.latency, at));
+            stats.settle(4_000_000, at, |i| i.latency.note(at));
         }
         let total = stats.total();
         assert_eq!((total.counts.sent, total.latency.len()), (2, 2));
         assert!(total.latency.value_at_quantile(0.0) > 2_000_000);
         assert_eq!(stats.intervals[4].latency.len(), 4);
+        assert_eq!(total.latency.max(), 3_000_000);
+    }
+
+    #[test]
+    fn the_longest_time_is_exact() {
+        let mut times = Times::new();
+        times.note(1_234_567);
+        times.note(7_654_321);
+        assert_eq!((times.max(), times.value_at_quantile(1.0)), (7_654_321, 7_654_321));
+        let mut warm_up = Times::new();
+        warm_up.note(7_654_321);
+        times.subtract(&warm_up);
+        assert!((1_234_567..1_250_000).contains(&times.max()), "{}", times.max());
+    }
+
+    #[test]
+    fn errors_of_the_network_are_counted_by_their_reason() {
+        let mut stats = Stats::new(1_000_000, 0);
+        for code in [libc::ECONNREFUSED, libc::ENETUNREACH, libc::EHOSTUNREACH, libc::EPERM] {
+            stats.failed(&io::Error::from_raw_os_error(code), 0);
+        }
+        let c = stats.total().counts;
+        assert_eq!((c.refused, c.unreachable, c.errors), (1, 2, 1));
     }
 }

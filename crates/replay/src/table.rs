@@ -20,18 +20,19 @@ fn write_all(r: &Report, out: &mut String) -> std::fmt::Result {
     let c = r.counts();
     let share = |n: u64| if c.sent == 0 { 0.0 } else { 100.0 * n as f64 / c.sent as f64 };
     writeln!(out, "{} -> {} over {}, {}", r.input, r.target, r.transport, r.timing)?;
-    let sources = if r.sources > 0 { format!(" for {} sources", r.sources) } else { String::new() };
+    let sources = match r.sources {
+        0 => String::new(),
+        1 => " for 1 source".to_owned(),
+        many => format!(" for {many} sources"),
+    };
     writeln!(out, "  threads     {:>12}   clients {}{sources}", r.threads, r.clients)?;
     if let Some(asked) = r.asked {
         writeln!(out, "  rate asked  {asked:>12.1} /s")?;
     }
-    writeln!(
-        out,
-        "  rate sent   {:>12.1} /s   in {} of {}",
-        r.reached(),
-        time(r.sending()),
-        time(r.scheduled)
-    )?;
+    let scheduled =
+        if r.scheduled.is_zero() { String::new() } else { format!(" of {}", time(r.scheduled)) };
+    let sending = time(r.sending());
+    writeln!(out, "  rate sent   {:>12.1} /s   in {sending}{scheduled}", r.reached())?;
     if let Some([median, p99, most]) = r.lag() {
         let (median, p99, most) = (time(median), time(p99), time(most));
         writeln!(out, "  send lag    {median:>12}      p99 {p99}, max {most}")?;
@@ -48,9 +49,15 @@ fn write_all(r: &Report, out: &mut String) -> std::fmt::Result {
             c.connections
         )?;
     }
-    writeln!(out, "  sent        {:>12}      {} bytes", c.sent, c.sent_bytes)?;
+    // Shares are of what was sent; where not everything was, also of the input.
+    let of_input = |n: u64| match c.unsent {
+        0 => String::new(),
+        unsent => format!(", {:.2} % of the input", 100.0 * n as f64 / (c.sent + unsent) as f64),
+    };
+    writeln!(out, "  sent        {:>12}      {} bytes{}", c.sent, c.sent_bytes, of_input(c.sent))?;
     if c.unwatched == 0 {
-        writeln!(out, "  answered    {:>12}      {:.2} %", c.answered, share(c.answered))?;
+        let (part, of_input) = (share(c.answered), of_input(c.answered));
+        writeln!(out, "  answered    {:>12}      {part:.2} %{of_input}", c.answered)?;
         writeln!(out, "  lost        {:>12}      {:.2} %", c.lost, share(c.lost))?;
     }
     let rare = [
@@ -65,6 +72,7 @@ fn write_all(r: &Report, out: &mut String) -> std::fmt::Result {
         ("failed", c.connections_failed, "connections that did not come about"),
         ("broken", c.connections_broken, "connections that the server closed or left"),
         ("refused", c.refused, "port closed, as the network reported"),
+        ("unreachable", c.unreachable, "no route to the server, as the network reported"),
         ("unsent", c.unsent, "queries that no socket took"),
         ("responses", r.seen.responses, "in the input, not sent"),
         ("cut", r.seen.skipped.cut, "messages that the capture did not keep whole"),
@@ -74,6 +82,9 @@ fn write_all(r: &Report, out: &mut String) -> std::fmt::Result {
     ];
     for (name, count, what) in rare.into_iter().filter(|(_, n, _)| *n > 0) {
         writeln!(out, "  {name:<11} {count:>12}      {what}")?;
+    }
+    if let Some(why) = r.trouble() {
+        writeln!(out, "  {:<11} {:>12}      {why}", "first fault", "")?;
     }
     for (code, count) in c.rcodes.iter().enumerate().filter(|(_, n)| **n > 0) {
         let part = 100.0 * *count as f64 / c.answered as f64;

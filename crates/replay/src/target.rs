@@ -51,6 +51,10 @@ impl Target {
     /// As for [`parse`](Self::parse).
     pub fn with_port(text: &str, port: u16, may_be_public: bool) -> Result<Self, TargetError> {
         let address = resolve(text, port)?;
+        if address.port() == 0 {
+            let why = "port 0 is no server's".to_owned();
+            return Err(TargetError::NoAddress { text: text.to_owned(), why });
+        }
         if address.ip().is_multicast() || is_broadcast(address.ip()) {
             return Err(TargetError::Many(address));
         }
@@ -225,6 +229,7 @@ mod tests {
         assert_eq!(Target::parse("127.0.0.1", false).unwrap().address().port(), 53);
         assert_eq!(Target::parse("[::1]:54", false).unwrap().address().port(), 54);
         assert_eq!(Target::with_port("::1", 853, false).unwrap().address().port(), 853);
+        assert!(Target::parse("127.0.0.1:0", false).is_err());
     }
 
     #[test]

@@ -296,3 +296,26 @@ fn what_holds_no_query_is_an_error_that_helps() {
     assert!(error.to_string().contains("/nonexistent"), "{error}");
     assert!(Path::new(&capture.0).exists());
 }
+
+#[test]
+fn a_run_whose_input_cannot_be_read_again_has_a_report() {
+    let path = std::env::temp_dir().join(format!("gannet-again-{}.txt", std::process::id()));
+    std::fs::write(&path, "a.test A\nb.test A\n").unwrap();
+    let server = Running::new(Behaviour::default());
+    let base = Options::new(Input::List(path.clone()), server.address);
+    let options = Options { loops: 0, timing: Timing::Rate(1_000.0), ..base };
+    let (stop, live) = (AtomicBool::new(false), Live::default());
+    let report = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while live.sent.load(Ordering::Relaxed) == 0 {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            std::fs::remove_file(&path).unwrap();
+        });
+        gannet_replay::run(&options, &stop, &live).unwrap()
+    });
+    server.end();
+    assert!(report.counts().sent > 0 && report.counts().adds_up());
+    let name = path.display().to_string();
+    assert!(report.seen.remarks[0].starts_with(&name), "{:?}", report.seen.remarks);
+}

@@ -13,6 +13,14 @@ pub enum Error {
     /// A filter that is not valid.
     #[error("filter: {0}")]
     Filter(#[from] gannet_filter::Error),
+    /// A filter that has no answer for the link type of any packet.
+    #[error("filter: {link_type}: {why}")]
+    NoAnswer {
+        /// The link type.
+        link_type: gannet_capture::LinkType,
+        /// The reason.
+        why: String,
+    },
     /// No log has this name.
     #[error("no log is named '{0}'")]
     NoLog(String),

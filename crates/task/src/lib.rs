@@ -26,6 +26,7 @@ mod plan;
 mod scan;
 mod settings;
 mod task;
+mod unanswered;
 
 pub use error::Error;
 pub use plan::Plan;
@@ -41,3 +42,4 @@ pub use settings::schema_of;
 pub use task::Task;
 pub use task::TaskFile;
 pub use task::divisible;
+pub use unanswered::check_answered;

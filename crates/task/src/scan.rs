@@ -25,6 +25,7 @@ use crate::Error;
 use crate::Settings;
 use crate::output::Batches;
 use crate::output::Owner;
+use crate::unanswered::check_answered;
 
 /// Batches that wait for the caller at the most.
 const WAITING: usize = 2;
@@ -58,8 +59,11 @@ pub enum Next {
 pub(crate) enum Item {
     Batch(LogBatch),
     Damage(gannet_capture::Error),
-    End(Result<Box<Statistics>, Error>),
+    End(Result<Ended, Error>),
 }
+
+/// The end of an analysis: its statistics and remarks.
+type Ended = (Box<Statistics>, Vec<String>);
 
 /// An analysis in a thread of its own, whose rows are taken from here. It ends when this is dropped.
 ///
@@ -70,6 +74,7 @@ pub struct Scan {
     from: Receiver<Item>,
     stop: Arc<AtomicBool>,
     is_over: bool,
+    remarks: Vec<String>,
 }
 
 /// What a task adds to an analysis.
@@ -117,7 +122,7 @@ impl Scan {
             let _ = to.send(Item::End(end));
         };
         thread::Builder::new().name("gannet".into()).spawn(work)?;
-        Ok(Self { from, stop, is_over: false })
+        Ok(Self { from, stop, is_over: false, remarks: Vec::new() })
     }
 
     /// What comes next, waiting for it no longer than this.
@@ -134,7 +139,9 @@ impl Scan {
             Err(RecvTimeoutError::Timeout) => Ok(Next::Nothing),
             Ok(Item::End(end)) => {
                 self.is_over = true;
-                end.map(Next::End)
+                let (statistics, remarks) = end?;
+                self.remarks = remarks;
+                Ok(Next::End(statistics))
             }
             // The thread panicked, which its message says.
             Err(RecvTimeoutError::Disconnected) => {
@@ -142,6 +149,11 @@ impl Scan {
                 Err(io::Error::other("its thread ended").into())
             }
         }
+    }
+
+    /// A sentence for each link type for which the filter has no answer; complete at the end.
+    pub fn remarks(&self) -> &[String] {
+        &self.remarks
     }
 }
 
@@ -173,8 +185,10 @@ fn analyse(
     open: impl FnOnce() -> Result<Stream, Error>,
     part: Option<&Part>,
     (to, stop): (&SyncSender<Item>, &AtomicBool),
-) -> Result<Box<Statistics>, Error> {
+) -> Result<Ended, Error> {
     let mut stream = open()?;
+    // Clones share the counters of packets without an answer.
+    let filter = options.filter.clone();
     let is_small = stream.bytes_total().is_some_and(|bytes| bytes < SMALL);
     options.threads = match threads {
         Some(threads) => threads.get().into(),
@@ -218,5 +232,10 @@ fn analyse(
     }
     let finished = engine.finish();
     failed?;
-    Ok(Box::new(finished?.0))
+    let statistics = Box::new(finished?.0);
+    let remarks = match &filter {
+        Some(filter) => check_answered(filter, statistics.packets)?,
+        None => Vec::new(),
+    };
+    Ok((statistics, remarks))
 }

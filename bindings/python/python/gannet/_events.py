@@ -142,12 +142,13 @@ def events(
     *,
     filter: str | None = None,
     seed: int = 0,
-    ignore_checksums: bool = False,
+    ignore_checksums: bool = True,
     errors: str = "raise",
 ) -> Iterator[Event]:
     """What happens in captures, one event after the other, in the order of packets.
 
     ``only`` has names of events, with ``*`` and ``?``; without it come all that Zeek's default scripts handle.
+    Checksums are not verified unless ``ignore_checksums`` is false, as by ``gannet events`` without ``--checksums``.
 
     >>> import gannet
     >>> [event.query for event in gannet.events(SAMPLE, only="dns_request")]
@@ -163,6 +164,8 @@ def events(
         globs = [only] if isinstance(only, str) else list(only)
         names = []
         for glob in globs:
+            if not isinstance(glob, str):
+                raise TypeError(f"only has names of events, not {glob!r}")
             matching = [e.name for e in declared if fnmatch.fnmatchcase(e.name, glob)]
             if not matching:
                 raise ValueError(f"no event is named {glob!r}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import os
-from typing import Any, Iterator, NamedTuple, Sequence
+from typing import Any, Iterator, NamedTuple, Sequence, overload
 
 from gannet import _gannet
 from gannet._errors import check, policy
@@ -34,6 +34,26 @@ class Packet(NamedTuple):
         return epoch + datetime.timedelta(microseconds=self.time_ns // 1000)
 
 
+@overload
+def filter(
+    expression: str,
+    paths: Source | Sequence[Source],
+    to: None = None,
+    *,
+    errors: str = "raise",
+) -> Iterator[Packet]: ...
+
+
+@overload
+def filter(
+    expression: str,
+    paths: Source | Sequence[Source],
+    to: str | os.PathLike[str],
+    *,
+    errors: str = "raise",
+) -> int: ...
+
+
 def filter(
     expression: str,
     paths: Source | Sequence[Source],
@@ -42,6 +62,9 @@ def filter(
     errors: str = "raise",
 ) -> Iterator[Packet] | int:
     """The packets that match, one by one; with ``to``, writes them to a capture and returns their number.
+
+    A filter that applies to no packet's link type (``inbound`` on Ethernet) raises ValueError at the end; one that does not apply
+    to some warns. An interrupt leaves ``to`` complete up to that point.
 
     The suffix of ``to`` says format and compression: ``.pcap``, ``.pcapng``, and ``.gz``, ``.zst``, ``.xz``, ``.lz4``.
 

@@ -19,21 +19,47 @@ if TYPE_CHECKING:
 
 def within(name: str, value: int | None, least: int, most: int | None = None) -> None:
     """Refuses a number outside of its range; None is not a number."""
-    if value is None or (value >= least and (most is None or value <= most)):
+    if value is None:
+        return
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(f"{name} is a whole number, not {value!r}")
+    if (value >= least and (most is None or value <= most)):
         return
     numbers = f"of at least {least}" if most is None else f"from {least} to {most}"
     raise ValueError(f"{name} is a number {numbers}, not {value}")
 
 
+def _list(name: str, value: str | Sequence[str] | None) -> list[str] | None:
+    """A list of strings; a string alone is one."""
+    if value is None:
+        return None
+    values = [value] if isinstance(value, str) else list(value)
+    for one in values:
+        if not isinstance(one, str):
+            raise TypeError(f"{name} is a list of strings, in which {one!r} is none")
+    return values
+
+
+def _check_logs(names: list[str] | None) -> None:
+    """Refuses a name that is close to that of a log; others are refused by the native part."""
+    known = [log[0] for log in _gannet.log_declarations()] if names else []
+    for name in names or []:
+        if name not in known and name != "all":
+            import difflib
+
+            if close := difflib.get_close_matches(name, known, 1):
+                raise ValueError(f"no log is named '{name}': did you mean '{close[0]}'?")
+
+
 def settings(
     *,
-    logs: Sequence[str] | None = None,
+    logs: str | Sequence[str] | None = None,
     filter: str | None = None,
     threads: int | None = None,
-    columns: Sequence[str] = (),
+    columns: str | Sequence[str] = (),
     seed: int = 0,
     ignore_checksums: bool = False,
-    local_nets: Sequence[str] | None = None,
+    local_nets: str | Sequence[str] | None = None,
     hash_files: bool = False,
     inner_protocols: bool = False,
     community_seed: int = 0,
@@ -41,8 +67,8 @@ def settings(
     batch_rows: int | None = None,
 ) -> str:
     """Settings of an analysis as JSON, for the native part."""
-    if isinstance(logs, str):
-        logs = [logs]
+    logs = _list("logs", logs)
+    _check_logs(logs)
     if time_unit not in ("us", "ns"):
         raise ValueError(f"time_unit is 'us' or 'ns', not {time_unit!r}")
     within("threads", threads, 1, 255)
@@ -51,13 +77,13 @@ def settings(
     within("batch_rows", batch_rows, 1)
     return json.dumps(
         {
-            "logs": None if logs is None else list(logs),
+            "logs": logs,
             "filter": filter,
             "threads": threads,
-            "columns": list(columns),
+            "columns": _list("columns", columns),
             "seed": seed,
             "ignore_checksums": ignore_checksums,
-            "local_nets": None if local_nets is None else list(local_nets),
+            "local_nets": _list("local_nets", local_nets),
             "hash_files": hash_files,
             "inner_protocols": inner_protocols,
             "community_seed": community_seed,
@@ -69,14 +95,14 @@ def settings(
 
 def read(
     paths: Source | Sequence[Source],
-    logs: Sequence[str] | None = None,
+    *,
+    logs: str | Sequence[str] | None = None,
     filter: str | None = None,
     threads: int | None = None,
-    *,
-    columns: Sequence[str] = (),
+    columns: str | Sequence[str] = (),
     seed: int = 0,
     ignore_checksums: bool = False,
-    local_nets: Sequence[str] | None = None,
+    local_nets: str | Sequence[str] | None = None,
     hash_files: bool = False,
     inner_protocols: bool = False,
     community_seed: int = 0,
@@ -405,7 +431,7 @@ def _pandas(table: pyarrow.Table) -> pandas.DataFrame:
     return table.to_pandas(types_mapper=pd.ArrowDtype)
 
 
-def _convert(error: Exception, convert: Any) -> None:
+def _convert(error: Any, convert: Any) -> None:
     """What an error kept becomes what was asked for."""
     if getattr(error, "partial", None) is not None:
         error.partial = convert(error.partial)

@@ -27,7 +27,12 @@ def expand(sources: Any) -> list:
     if isinstance(sources, (bytes, bytearray, memoryview)):
         return [bytes(sources)]
     if hasattr(sources, "read"):
+        if isinstance(sources, io.TextIOBase):
+            raise TypeError(f"{_name(sources)} is open in text mode: captures need mode 'rb'")
         return [sources]
+    if not isinstance(sources, (str, os.PathLike)):
+        what = type(sources).__name__
+        raise TypeError(f"captures are paths, bytes, binary files, or a list of these, not a {what}")
     if is_url(sources):
         return _urls(sources)
     path = os.path.expanduser(os.fspath(sources))

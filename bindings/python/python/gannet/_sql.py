@@ -22,7 +22,8 @@ def sql(query: str, paths: Source | Sequence[Source], **options: Any) -> Answer:
     once for each log that it names. A column's name with a dot is quoted: ``"id.orig_h"``.
 
     Args:
-        query: One query that reads.
+        query: One query that reads: a ``select``, also one that begins with ``with`` or ``from``. Other statements, and several,
+            raise ValueError.
         paths: What :func:`read` takes.
         options: Those of :func:`read`, but for ``logs``.
 
@@ -51,6 +52,7 @@ class Answer:
             import duckdb
         except ImportError as error:
             raise ImportError("gannet.sql needs DuckDB: pip install duckdb pyarrow") from error
+        _check_reads(duckdb, self._query)
         tables = [
             _Table(self._reader, name)
             for name in self._reader.logs
@@ -62,8 +64,6 @@ class Answer:
                 connection.register(table.name, table)
             try:
                 answer = connection.sql(self._query)
-                if answer is None:
-                    raise ValueError("the statement has no rows: queries read")
                 rows = answer.to_arrow_table()
             except Exception:
                 # The exception of an analysis, not what DuckDB makes of it.
@@ -103,6 +103,16 @@ class Answer:
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """The rows by Arrow's C interface."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+
+def _check_reads(duckdb: Any, query: str) -> None:
+    """Refuses everything but one statement that reads. DuckDB's own errors say what is wrong with the syntax."""
+    statements = duckdb.extract_statements(query)
+    if len(statements) != 1:
+        raise ValueError(f"a query is one statement, not {len(statements)}")
+    if statements[0].type != duckdb.StatementType.SELECT:
+        name = statements[0].type.name
+        raise ValueError(f"queries read: the statement is {name}, not SELECT")
 
 
 class _Table:

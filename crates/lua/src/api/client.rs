@@ -73,6 +73,7 @@ enum Link {
 /// A client that is connected.
 pub(crate) struct Client {
     link: Link,
+    server: SocketAddr,
     timeout: Duration,
     no_wait: bool,
     /// What came in; the first `used` bytes were handed out.
@@ -92,7 +93,8 @@ impl Client {
             match Self::connect(kind, address, "", timeout, tls) {
                 Ok(link) => {
                     let input = Vec::new();
-                    return Ok(Self { link, timeout, no_wait: false, input, used: 0 });
+                    let server = address;
+                    return Ok(Self { link, server, timeout, no_wait: false, input, used: 0 });
                 }
                 Err(error) => why = said(&error),
             }
@@ -121,8 +123,8 @@ impl Client {
             .address();
         let tls = || Tls::new(gannet_replay::host(server), trust);
         let link = Self::connect(kind, address, path, timeout, tls);
-        let link = link.map_err(|error| format!("{server}: {error}"))?;
-        Ok(Self { link, timeout, no_wait: false, input: Vec::new(), used: 0 })
+        let link = link.map_err(|error| format!("{address}: {error}"))?;
+        Ok(Self { link, server: address, timeout, no_wait: false, input: Vec::new(), used: 0 })
     }
 
     fn connect(
@@ -343,7 +345,7 @@ unsafe extern "C" fn send(it: *mut Client, bytes: *const u8, len: u32, frame: c_
     match it.send(bytes, frame != 0) {
         Ok(()) => 0,
         Err(error) => {
-            fail(&error);
+            fail(&format!("{}: {error}", it.server));
             -1
         }
     }
@@ -354,7 +356,9 @@ unsafe extern "C" fn send(it: *mut Client, bytes: *const u8, len: u32, frame: c_
 /// call with the same client.
 unsafe extern "C" fn receive(it: *mut Client, bytes: *mut *const u8, len: *mut u32) -> c_int {
     // SAFETY: by this function's contract.
-    match unsafe { client(it) }.receive() {
+    let it = unsafe { client(it) };
+    let server = it.server;
+    match it.receive() {
         Ok(Some(message)) => {
             // SAFETY: by this function's contract.
             unsafe {
@@ -365,7 +369,7 @@ unsafe extern "C" fn receive(it: *mut Client, bytes: *mut *const u8, len: *mut u
         }
         Ok(None) => 0,
         Err(error) => {
-            fail(&error);
+            fail(&format!("{server}: {error}"));
             -1
         }
     }

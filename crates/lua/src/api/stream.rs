@@ -22,6 +22,9 @@ use gannet_pipeline::worker_pool::Progress;
 use gannet_pipeline::worker_pool::WorkerPool;
 use gannet_pipeline::worker_pool::next_turn;
 
+use crate::stop;
+use crate::stop::Writing;
+
 use super::gather::Choice;
 use super::gather::Gather;
 use super::gather::Output;
@@ -81,7 +84,7 @@ enum Verb {
     Nothing,
     Sum(Groups),
     Times(Pairing, Box<Latencies>, Vec<Sent>),
-    Write(Vec<Writer>, Split),
+    Write(Vec<Writer>, Split, Writing),
 }
 
 impl Flow {
@@ -289,7 +292,7 @@ impl Flow {
             Writer::create(path, WriteOptions::default()).map_err(|e| e.to_string())
         };
         let writers: Result<Vec<_>, _> = paths.iter().enumerate().map(create).collect();
-        self.verb = Verb::Write(writers?, split);
+        self.verb = Verb::Write(writers?, split, Writing::begin());
         self.left = limit;
         Ok(())
     }
@@ -298,6 +301,11 @@ impl Flow {
     pub(crate) fn step(&mut self) -> Result<bool, String> {
         let joined = self.join.is_some() && matches!(self.verb, Verb::Sum(_));
         for _ in 0..STEP {
+            if stop::is_asked() {
+                self.end();
+                self.conclude()?;
+                return Err(stop::STOPPED.to_owned());
+            }
             let more = match joined {
                 true => self.sum_records()?,
                 false => self.step_block()?,
@@ -328,12 +336,15 @@ impl Flow {
         let (left, choice, extractor) = (&mut self.left, &self.choice, &mut self.extractor);
         match &mut self.verb {
             Verb::Nothing => {}
-            Verb::Write(writers, split) => {
+            Verb::Write(writers, split, _) => {
                 for packet in picked(&block) {
                     if !take_one(left) {
                         break;
                     }
                     if let Some(pace) = &mut self.pace {
+                        if stop::is_asked() {
+                            break;
+                        }
                         pace.wait(packet.time.as_nanos());
                     }
                     let client = matches!(split, Split::Clients(_))
@@ -416,7 +427,7 @@ impl Flow {
     fn conclude(&mut self) -> Result<(), String> {
         match &mut self.verb {
             Verb::Sum(groups) => self.counts = groups.finish(),
-            Verb::Write(writers, _) => {
+            Verb::Write(writers, ..) => {
                 let writers = std::mem::take(writers);
                 self.counts = Counts::of(writers.iter().map(Writer::packets));
                 for writer in writers {

@@ -47,6 +47,9 @@ if not sandbox then
         return "\n\tno module '" .. name .. "' in gannet"
     end)
     _G.gannet = require("gannet")
+    -- The version of dnsjit whose scripts run.
+    _G.DNSJIT_VERSION = "1.5.0"
+    _G.DNSJIT_MAJOR_VERSION, _G.DNSJIT_MINOR_VERSION, _G.DNSJIT_PATCH_VERSION = 1, 5, 0
     return
 end
 

@@ -16,7 +16,7 @@ local function of(self, verb)
     return me
 end
 
-return function(gannet, problem)
+return function(gannet, problem, _, _, _, check_options)
     --- Connects to a DNS server to send messages: `udp://127.0.0.1:5300`, `tcp://`, `tls://`
     -- or `https://[::1]:8443/dns-query` (HTTP/2; default path `/dns-query`). The certificate must be
     -- signed by one of the system's authorities. Public addresses are refused without `yes_i_may`.
@@ -33,6 +33,7 @@ return function(gannet, problem)
         if type(url) ~= "string" or type(options) ~= "table" then
             error("gannet.client wants a URL, and a table of options if any", 2)
         end
+        check_options("gannet.client", options, { timeout = true, ca = true, verify = true, yes_i_may = true })
         local scheme, rest = url:match("^(%a+)://(.+)$")
         local way = ways[scheme]
         if not way then error("'" .. url .. "' begins with none of udp://, tcp://, tls://, https://", 2) end

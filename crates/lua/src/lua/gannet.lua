@@ -92,6 +92,13 @@ local function check_filter(expression)
     end
 end
 
+-- Raises an error where a table of options has one that is not known.
+local function check_options(verb, options, known)
+    for name in pairs(options) do
+        if not known[name] then error(verb .. " has no option '" .. tostring(name) .. "'", 3) end
+    end
+end
+
 -- Opens captures by a function of the program.
 local function open(verb, call, ...)
     local count = select("#", ...)
@@ -186,8 +193,9 @@ function Pipeline:pace(options)
     local me = of(self, "pace")
     local kinds = { speed = 0, rate = 1, gap = 1, shift = 2 }
     local name, value = next(type(options) == "table" and options or {})
+    local other = name ~= nil and next(options, name) or nil
     local kind = kinds[name]
-    if not kind or type(value) ~= "number" or value ~= value or abs(value) > 1e9
+    if not kind or other ~= nil or type(value) ~= "number" or value ~= value or abs(value) > 1e9
         or (name ~= "shift" and value < 0) or ((name == "speed" or name == "rate") and value == 0) then
         error("pace wants one of { speed = }, { rate = }, { gap = }, { shift = } and a number", 2)
     end
@@ -373,17 +381,19 @@ local function top(mine, n)
     return list
 end
 
+-- The count of a key, nil if there is none.
+local function count_of(mine, key)
+    if not mine.by_key then
+        mine.by_key = {}
+        for _, row in ipairs(top(mine, mine.rows)) do mine.by_key[row.key] = row.count end
+    end
+    if type(key) == "number" then key = tostring(key) end
+    return mine.by_key[key]
+end
+
 local counts = {
-    __index = function(self, name)
-        local mine = sums[self]
-        local method = Counts[name]
-        if method and not (mine.by_key and mine.by_key[name]) then return method end
-        if not mine.by_key then
-            mine.by_key = {}
-            for _, row in ipairs(top(mine, mine.rows)) do mine.by_key[row.key] = row.count end
-        end
-        return mine.by_key[name]
-    end,
+    -- Methods win: a key comes from traffic, and must not hide one.
+    __index = function(self, name) return Counts[name] or count_of(sums[self], name) end,
     __metatable = "counts",
 }
 
@@ -396,8 +406,9 @@ end
 
 --- Counts by fields, natively: `count_by("qname")`, `count_by("src", "rcode")`. Fields are src,
 -- dst, sport, dport, proto, len, and of messages qname, qtype, qclass, rcode, opcode, id, qr.
--- @return counts: `counts[key]` for one field (keys are strings; several fields are separated by
--- tabs), `counts:top(n)`, `counts:each(f)`, `counts:keys()`, `counts:total()`
+-- @return counts: `counts[key]` or `counts:get(key)`, `counts:top(n)`, `counts:each(f)`, `counts:keys()`,
+-- `counts:total()`. Keys are text, also those of numbers: `"3"` for NXDOMAIN of `count_by("rcode")`, and a tab
+-- separates the values of several fields. `counts[3]` is the same as `counts["3"]`.
 function Pipeline:count_by(...)
     local me = of(self, "count_by")
     if select("#", ...) < 1 or select("#", ...) > 8 then
@@ -427,6 +438,15 @@ function Counts:top(n)
     if n == nil then n = mine.rows end
     if type(n) ~= "number" or not (n >= 0) then error("top wants how many, a number", 2) end
     return top(mine, min(floor(n), mine.rows))
+end
+
+--- The count of a key, 0 if there is none. `counts[key]` is nil then, and a method for a key with the name of one
+-- (`top`).
+-- @param key text or a number
+function Counts:get(key)
+    local mine = sums_of(self, "get")
+    if type(key) ~= "string" and type(key) ~= "number" then error("get wants a key, text or a number", 2) end
+    return count_of(mine, key) or 0
 end
 
 --- Calls a function with every key and count, highest count first.
@@ -513,6 +533,7 @@ function Pipeline:split(paths, by, options)
     if not how then error("split goes by 'turn', 'client' or 'copy'", 2) end
     options = options or {}
     if type(options) ~= "table" then error("options of split are a table", 2) end
+    check_options("split", options, { weights = true, seed = true })
     local seed = options.seed
     if seed ~= nil and (type(seed) ~= "number" or seed < 0 or seed >= 2 ^ 31) then
         error("a seed is a number from 0 to 2^31 - 1", 2)
@@ -525,7 +546,7 @@ end
 -- Parts of the module that most scripts do without are read when one is asked for; in the sandbox before the script.
 local parts = { analyze = "gannet.events", client = "gannet.client", respdiff = "gannet.respdiff" }
 local function part(name)
-    inside.load(parts[name])()(gannet, problem, open, reporter, check_filter)
+    inside.load(parts[name])()(gannet, problem, open, reporter, check_filter, check_options)
     return rawget(gannet, name)
 end
 if inside.sandbox then

@@ -6,17 +6,20 @@ use crate::message;
 
 use super::Behaviour;
 use super::Served;
+use super::Shared;
 
 /// Decides the answer to a query, and counts it.
-pub(super) struct Answerer {
+pub(super) struct Answerer<'a> {
+    shared: &'a Shared<'a>,
     behaviour: Behaviour,
     pub(super) served: Served,
     random: u64,
 }
 
-impl Answerer {
-    pub(super) fn new(behaviour: Behaviour) -> Self {
-        Self { behaviour, served: Served::default(), random: 0x853c_49e6_748f_ea9b }
+impl<'a> Answerer<'a> {
+    pub(super) fn new(shared: &'a Shared<'a>) -> Self {
+        let behaviour = shared.behaviour;
+        Self { shared, behaviour, served: Served::default(), random: 0x853c_49e6_748f_ea9b }
     }
 
     /// Processes a message, and appends the response to `out`: none, one or several answers, each
@@ -25,6 +28,9 @@ impl Answerer {
         self.served.bytes += query.len() as u64;
         if !message::is_query(query) {
             self.served.other += 1;
+            return;
+        }
+        if !self.shared.takes_query() {
             return;
         }
         self.served.queries += 1;

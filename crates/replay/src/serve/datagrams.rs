@@ -41,7 +41,7 @@ pub(super) fn run(socket: &UdpSocket, shared: &Shared<'_>) -> Served {
     let mut echo = Echo {
         socket,
         shared,
-        answerer: Answerer::new(shared.behaviour),
+        answerer: Answerer::new(shared),
         delayed: VecDeque::new(),
         out: Vec::new(),
         pieces: Vec::new(),
@@ -92,7 +92,7 @@ pub(super) fn run(socket: &UdpSocket, shared: &Shared<'_>) -> Served {
 struct Echo<'a> {
     socket: &'a UdpSocket,
     shared: &'a Shared<'a>,
-    answerer: Answerer,
+    answerer: Answerer<'a>,
     delayed: VecDeque<(Instant, SocketAddr, Box<[u8]>)>,
     out: Vec<u8>,
     pieces: Vec<Range<usize>>,

@@ -29,6 +29,8 @@ use answer::Answerer;
 
 /// Answers that wait for their time; more are dropped, and counted.
 const MAX_DELAYED: usize = 1 << 20;
+/// Clients that may wait for their connection to be accepted; the system's limit (net.core.somaxconn) may be lower.
+const WAITING_CLIENTS: i32 = 4096;
 /// How often a quiet server looks whether it should stop.
 const LOOK: Duration = Duration::from_millis(20);
 /// Ports that are tried where any will do: one that is free for datagrams may be taken for streams.
@@ -124,11 +126,18 @@ struct Shared<'a> {
     stop: &'a AtomicBool,
     enough: AtomicBool,
     queries: AtomicU64,
+    /// Queries that threads took, where their number is limited.
+    taken: AtomicU64,
     start: Instant,
     behaviour: Behaviour,
 }
 
 impl Shared<'_> {
+    /// Whether another query is to be answered: those that come with the last one are not.
+    fn takes_query(&self) -> bool {
+        self.behaviour.queries.is_none_or(|most| self.taken.fetch_add(1, Ordering::Relaxed) < most)
+    }
+
     /// Counts queries, and says when there were enough.
     fn count(&self, queries: u64) {
         let all = self.queries.fetch_add(queries, Ordering::Relaxed) + queries;
@@ -164,6 +173,8 @@ impl Server {
         let listen = || {
             let socket = UdpSocket::bind(at)?;
             let listener = TcpListener::bind(socket.local_addr()?)?;
+            // Linux takes a second listen(2) as a new length of the queue.
+            rustix::net::listen(&listener, WAITING_CLIENTS)?;
             socket.set_nonblocking(true)?;
             listener.set_nonblocking(true)?;
             socket::enlarge(&socket, usize::MAX);
@@ -217,6 +228,7 @@ impl Server {
             stop,
             enough: AtomicBool::new(false),
             queries: AtomicU64::new(0),
+            taken: AtomicU64::new(0),
             start: Instant::now(),
             behaviour: self.behaviour,
         };
@@ -240,5 +252,39 @@ impl Server {
             }
             served
         }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_queries_are_answered_than_asked_for() {
+        let behaviour = Behaviour { queries: Some(2), ..Behaviour::default() };
+        let server = Server::bind(([127, 0, 0, 1], 0).into(), behaviour).unwrap();
+        let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+        client.connect(server.address().unwrap()).unwrap();
+        // All wait before the server reads the first.
+        for id in 0..5 {
+            let query = b"\0\0\x01\0\0\x01\0\0\0\0\0\0\x01a\0\0\x01\0\x01";
+            client.send(&[&[0, id], &query[2..]].concat()).unwrap();
+        }
+        let served = server.run(&AtomicBool::new(false)).unwrap();
+        assert_eq!((served.queries, served.answers), (2, 2));
+    }
+
+    #[test]
+    fn a_burst_of_clients_is_connected_at_once() {
+        let most = std::fs::read_to_string("/proc/sys/net/core/somaxconn");
+        let most = most.ok().and_then(|text| text.trim().parse::<usize>().ok()).unwrap_or(128);
+        let server = Server::bind(([127, 0, 0, 1], 0).into(), Behaviour::default()).unwrap();
+        let at = server.address().unwrap();
+        let wait = Duration::from_millis(500);
+        // The server does not run, so that they wait; more than the 128 of the standard library.
+        let clients: Vec<_> = (0..300.min(most))
+            .map(|_| std::net::TcpStream::connect_timeout(&at, wait).unwrap())
+            .collect();
+        assert_eq!(clients.len(), 300.min(most));
     }
 }

@@ -63,7 +63,7 @@ const PATIENCE: u32 = 1000;
 pub(super) struct Quic<'a> {
     socket: &'a UdpSocket,
     shared: &'a Shared<'a>,
-    answerer: Answerer,
+    answerer: Answerer<'a>,
     endpoint: Endpoint,
     peers: HashMap<ConnectionHandle, Peer, RandomState>,
     serial: u64,
@@ -113,7 +113,7 @@ impl<'a> Quic<'a> {
         Ok(Self {
             socket,
             shared,
-            answerer: Answerer::new(shared.behaviour),
+            answerer: Answerer::new(shared),
             endpoint: Endpoint::new(quic::endpoint(), Some(Arc::new(config)), false, None),
             peers: HashMap::default(),
             serial: 0,

@@ -34,7 +34,6 @@ use crate::poller::Ready;
 use crate::sender::Part;
 use crate::socket;
 use crate::stats::Stats;
-use crate::stats::note;
 #[cfg(feature = "quic")]
 use crate::transport_link::TransportLink;
 
@@ -240,7 +239,7 @@ impl<'a> Worker<'a> {
             && now >= self.stats.warm_up
         {
             // It waits for the server, not for us.
-            note(&mut self.stats.lag, now.saturating_sub(due));
+            self.stats.lag.note(now.saturating_sub(due));
         }
         if c.queue.is_empty() {
             self.touched.push(place);
@@ -278,7 +277,7 @@ impl<'a> Worker<'a> {
             let again = u64::from(ticket.again);
             let out_at = due.now();
             if let Some(due) = ticket.due.filter(|_| now >= stats.warm_up) {
-                note(&mut stats.lag, out_at.saturating_sub(due));
+                stats.lag.note(out_at.saturating_sub(due));
             }
             stats.settle(now, ticket.first_sent, |interval| {
                 let counts = &mut interval.counts;
@@ -365,7 +364,7 @@ impl<'a> Worker<'a> {
                     let resumed = u64::from(c.way.is_resumed());
                     c.open = true;
                     c.used = now;
-                    note(&mut self.stats.handshake, now.saturating_sub(c.begun));
+                    self.stats.handshake.note(now.saturating_sub(c.begun));
                     let counts = &mut self.stats.at(now).counts;
                     counts.connections += 1;
                     counts.resumed += resumed;

@@ -139,11 +139,6 @@ impl Worker<'_> {
         let counts = &mut self.stats.at(now).counts;
         counts.connections_failed += 1;
         self.stats.trouble.get_or_insert_with(|| error.to_string());
-        let counts = &mut self.stats.at(now).counts;
-        if socket::is_refusal(error) {
-            counts.refused += 1;
-        } else {
-            counts.errors += 1;
-        }
+        self.stats.failed(error, now);
     }
 }

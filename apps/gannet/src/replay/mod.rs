@@ -1,5 +1,7 @@
 //! `gannet replay`: DNS queries out of captures and lists, sent again.
 
+mod serve;
+
 use std::io;
 use std::io::Write;
 use std::net::SocketAddr;
@@ -14,17 +16,14 @@ use anyhow::Context as _;
 use gannet_capture::NewFile;
 use gannet_filter::Filter;
 use gannet_replay::Against;
-use gannet_replay::Behaviour;
 use gannet_replay::Error;
 use gannet_replay::Fields;
-use gannet_replay::Identity;
 use gannet_replay::Input;
 use gannet_replay::Live;
 use gannet_replay::Options;
 use gannet_replay::Policy;
 use gannet_replay::Range;
 use gannet_replay::Report;
-use gannet_replay::Server;
 use gannet_replay::Target;
 use gannet_replay::TargetError;
 use gannet_replay::Timing;
@@ -59,7 +58,7 @@ Exit code 1: no connection came about, or nothing was answered.";
 
 /// Send the DNS queries of captures, on time, to a server.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, allow_negative_numbers = true)]
 pub(crate) struct Args {
     /// Captures and folders of captures, as one stream; - is standard input
     #[arg(value_name = "FILE", required_unless_present_any = ["list", "serve", "read"])]
@@ -83,15 +82,15 @@ pub(crate) struct Args {
     /// Transport of queries: udp, tcp, tls, https (HTTP/2) or quic
     #[arg(long, value_name = "TRANSPORT", default_value_t = Transport::Udp)]
     transport: Transport,
-    /// Seconds after which a client closes a connection that it does not use
-    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
-    idle: Duration,
+    /// Seconds after which a client closes a connection that it does not use; by default 10
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    idle: Option<Duration>,
     /// Most queries over one connection; by default any number
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     queries_per_connection: Option<u32>,
-    /// https: path of requests
-    #[arg(long, value_name = "PATH", default_value = "/dns-query")]
-    path: String,
+    /// https: path of requests; by default /dns-query
+    #[arg(long, value_name = "PATH")]
+    path: Option<String>,
     /// TLS: authorities to trust, as PEM, instead of the system's
     #[arg(long, value_name = "FILE", conflicts_with = "no_verify")]
     ca: Option<PathBuf>,
@@ -115,7 +114,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NET", value_parser = range)]
     bind: Option<Range>,
     /// Seconds until a query without an answer is lost
-    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = some_seconds)]
     timeout: Duration,
     /// Number of times that a query without an answer is sent again
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -128,10 +127,10 @@ pub(crate) struct Args {
     #[arg(long = "loop", value_name = "N", default_value_t = 1)]
     loops: u64,
     /// Most queries to send
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
     /// Most seconds to send
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", value_parser = some_seconds)]
     duration: Option<Duration>,
     /// Seconds at the start that are excluded from the totals
     #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = seconds)]
@@ -146,7 +145,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILTER")]
     filter: Option<String>,
     /// Seconds of an interval in --json and --svg
-    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = some_seconds)]
     interval: Duration,
     /// Report as JSON (DNS-OARC's dns-metrics), an object a line
     #[arg(long)]
@@ -177,58 +176,7 @@ pub(crate) struct Args {
     #[arg(short, long)]
     quiet: bool,
     #[command(flatten)]
-    serve: ServeArgs,
-}
-
-#[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Echo server")]
-struct ServeArgs {
-    /// Run an echo server: answer every query with a copy of it
-    #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1,
-          default_missing_value = "127.0.0.1:5300",
-          conflicts_with_all = ["to", "list", "timing", "clients", "loops", "limit"])]
-    serve: Option<SocketAddr>,
-    /// Answer nothing, only count
-    #[arg(long, requires = "serve")]
-    sink: bool,
-    /// Share of queries that are not answered, 0 to 1
-    #[arg(long, value_name = "SHARE", default_value_t = 0.0, requires = "serve", value_parser = share)]
-    drop: f64,
-    /// Share of queries that get bytes other than DNS
-    #[arg(long, value_name = "SHARE", default_value_t = 0.0, requires = "serve", value_parser = share)]
-    garbage: f64,
-    /// Share of queries that get an answer to another question
-    #[arg(long, value_name = "SHARE", default_value_t = 0.0, requires = "serve", value_parser = share)]
-    mismatch: f64,
-    /// Share of queries that get their answer twice
-    #[arg(long, value_name = "SHARE", default_value_t = 0.0, requires = "serve", value_parser = share)]
-    double: f64,
-    /// Delay of answers in seconds
-    #[arg(long, value_name = "SECONDS", default_value = "0", requires = "serve", value_parser = seconds)]
-    delay: Duration,
-    /// TLS over connections, with a self-signed certificate unless --cert names one
-    #[arg(long, requires = "serve")]
-    tls: bool,
-    /// QUIC only in datagrams, with a certificate as for --tls
-    #[cfg(feature = "quic")]
-    #[arg(long, requires = "serve")]
-    quic: bool,
-    /// Certificates as PEM, the server's first, for --tls and --quic
-    #[arg(long, value_name = "FILE", requires_all = ["serve", "key"])]
-    cert: Option<PathBuf>,
-    /// The key of --cert, as PEM
-    #[arg(long, value_name = "FILE", requires = "cert")]
-    key: Option<PathBuf>,
-    /// Write the self-signed certificate, for --ca
-    #[arg(long, value_name = "FILE", requires = "serve", conflicts_with = "cert")]
-    save_cert: Option<PathBuf>,
-    /// Response code of answers, 0 to 15
-    #[arg(long, value_name = "CODE", default_value_t = 0, requires = "serve",
-          value_parser = clap::value_parser!(u8).range(0..=15))]
-    rcode: u8,
-    /// Stop after this many queries
-    #[arg(long, value_name = "N", requires = "serve")]
-    queries: Option<u64>,
+    serve: serve::Args,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
@@ -237,7 +185,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let flag = Arc::new(AtomicBool::new(false));
     stop.also(&flag);
     if let Some(at) = args.serve.serve {
-        return serve(at, args, &terminal, &flag);
+        return serve::run(at, args, &terminal, &flag);
+    }
+    if let Some((option, transports)) = unused(args) {
+        let transport = args.transport;
+        terminal.error(&format_args!(
+            "{option} is for {transports}, and has no effect over {transport}"
+        ));
+        return Ok(Outcome::NoCapture);
     }
     let to = args.to.as_deref().unwrap_or_default();
     let target = match Target::with_port(to, args.transport.port(), args.yes_i_may) {
@@ -278,6 +233,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             filter,
         },
     };
+    if args.loops != 1 && input.is_stdin() {
+        terminal.error(&format_args!("--loop {}: standard input is read once", args.loops));
+        return Ok(Outcome::NoCapture);
+    }
     let mut options = options(args, input, target);
     if args.transport.is_secure() {
         let trust = match &args.ca {
@@ -316,6 +275,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             let file = NewFile::create(path).and_then(NewFile::at_once);
             let file = file.with_context(|| path.display().to_string())?;
             Box::new(io::BufWriter::new(file))
+        }
+    };
+    // A path that cannot be written ends the run before anything is sent.
+    let drawing = match &args.svg {
+        None => None,
+        Some(path) => {
+            Some((path, NewFile::create(path).with_context(|| path.display().to_string())?))
         }
     };
     let other = comparison.as_ref().and_then(|(against, _)| match against {
@@ -368,6 +334,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         terminal.error(&why);
         arrived = Outcome::Failed;
     }
+    if arrived == Outcome::Done && report.counts().unsent > 0 {
+        let (unsent, sent) = (report.counts().unsent, report.counts().sent);
+        let why = report.trouble().map_or_else(String::new, |why| format!(": {why}"));
+        terminal.warning(&format_args!("{unsent} of {} queries were not sent{why}", sent + unsent));
+    }
     let params = std::env::args_os().skip(1).map(|arg| arg.to_string_lossy().into_owned());
     let params: Vec<_> = params.collect();
     let mut text = if args.json { report.json(&params) } else { report.table() };
@@ -375,9 +346,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         text.push_str(&if args.json { compared.json() } else { compared.table() });
     }
     let outcome = out::write(text.as_bytes())?;
-    if let Some(path) = &args.svg {
-        NewFile::write(path, report.svg().as_bytes())
-            .with_context(|| path.display().to_string())?;
+    if let Some((path, mut file)) = drawing {
+        let written = file.write_all(report.svg().as_bytes()).and_then(|()| file.finish());
+        written.with_context(|| path.display().to_string())?;
     }
     let damaged = if report.seen.remarks.is_empty() { Outcome::Done } else { Outcome::Damaged };
     Ok(stop.asked().unwrap_or(outcome.max(damaged).max(answered).max(arrived)))
@@ -386,11 +357,24 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
 /// Why a run has no answers of a server.
 fn failure(report: &Report, server: SocketAddr, options: &Options) -> Option<String> {
     let counts = report.counts();
-    if counts.connections == 0
+    if report.is_all_warm_up() {
+        let (warm_up, sending) = (options.warm_up, report.sending());
+        Some(format!(
+            "nothing was sent after the warm-up of {warm_up:?}: the run took {sending:.3?}"
+        ))
+    } else if options.transport.is_stream()
+        && counts.connections == 0
         && counts.refused == 0
         && let Some(why) = report.trouble()
     {
         Some(format!("no connection to {server} over {}: {why}", options.transport))
+    } else if counts.answered == 0 && counts.unreachable > 0 {
+        Some(format!("no route to {server}, as the network reported"))
+    } else if counts.sent == 0
+        && counts.refused == 0
+        && let Some(why) = report.trouble()
+    {
+        Some(format!("nothing was sent to {server} over {}: {why}", options.transport))
     } else if counts.answered == 0 && counts.refused > 0 {
         Some(format!("nothing listens at {server} over {}", options.transport))
     } else if counts.answered == 0 && counts.unwatched == 0 && counts.lost + counts.unsent > 0 {
@@ -398,6 +382,28 @@ fn failure(report: &Report, server: SocketAddr, options: &Options) -> Option<Str
     } else {
         None
     }
+}
+
+/// An option that has no effect over the transport, and the transports that it is for.
+fn unused(args: &Args) -> Option<(&'static str, &'static str)> {
+    let secure = [
+        ("--ca", args.ca.is_some()),
+        ("--no-verify", args.no_verify),
+        ("--tls-name", args.tls_name.is_some()),
+        ("--no-resumption", args.no_resumption),
+    ];
+    let streams = [
+        ("--idle", args.idle.is_some()),
+        ("--queries-per-connection", args.queries_per_connection.is_some()),
+    ];
+    let first = |options: &[(&'static str, bool)]| options.iter().find(|o| o.1).map(|o| o.0);
+    if args.path.is_some() && args.transport != Transport::Https {
+        return Some(("--path", "https"));
+    }
+    if let Some(option) = first(&secure).filter(|_| !args.transport.is_secure()) {
+        return Some((option, "tls, https and quic"));
+    }
+    first(&streams).filter(|_| !args.transport.is_stream()).map(|o| (o, "tcp, tls, https and quic"))
 }
 
 /// What answers are compared with, and how.
@@ -425,14 +431,15 @@ fn comparison(text: &str, args: &Args) -> anyhow::Result<(Against, Fields)> {
 }
 
 fn options(args: &Args, input: Input, target: SocketAddr) -> Options {
+    let default = Options::new(input, target);
     let policy = Policy {
-        idle: args.idle,
+        idle: args.idle.unwrap_or(default.policy.idle),
         queries: args.queries_per_connection,
         resumption: !args.no_resumption,
     };
     Options {
         transport: args.transport,
-        path: args.path.clone(),
+        path: args.path.clone().unwrap_or_else(|| default.path.clone()),
         policy,
         timing: args.timing,
         clients: args.clients,
@@ -449,7 +456,7 @@ fn options(args: &Args, input: Input, target: SocketAddr) -> Options {
         interval: args.interval,
         segmentation: !args.no_gso,
         realtime: !args.no_realtime,
-        ..Options::new(input, target)
+        ..default
     }
 }
 
@@ -501,131 +508,20 @@ fn watch(live: &Live, done: &AtomicBool) {
     write!(io::stderr(), "\r{:70}\r", "").unwrap_or_default();
 }
 
-fn serve(
-    at: SocketAddr,
-    args: &Args,
-    terminal: &Terminal,
-    stop: &AtomicBool,
-) -> anyhow::Result<Outcome> {
-    if !at.ip().is_loopback() && !args.yes_i_may {
-        terminal.error(&format_args!("--serve {at} would answer others: it needs --yes-i-may"));
-        return Ok(Outcome::NoCapture);
-    }
-    let serve = &args.serve;
-    let behaviour = Behaviour {
-        drop: serve.drop,
-        garbage: serve.garbage,
-        mismatch: serve.mismatch,
-        double: serve.double,
-        delay: serve.delay,
-        rcode: serve.rcode,
-        sink: serve.sink,
-        queries: serve.queries,
-    };
-    let server = match Server::bind(at, behaviour) {
-        Ok(server) => server,
-        Err(error) => {
-            terminal.error(&error);
-            return Ok(Outcome::Failed);
-        }
-    };
-    let (server, datagrams, streams) = match secure(server, at, serve)? {
-        Some(ways) => ways,
-        None => {
-            terminal.error(&"--cert and --save-cert are about --tls or --quic");
-            return Ok(Outcome::NoCapture);
-        }
-    };
-    let address = server.address()?;
-    terminal.note(&format_args!(
-        "echo server on {address} over {datagrams} and {streams}, until Ctrl-C"
-    ));
-    let s = match server.run(stop) {
-        Ok(served) => served,
-        Err(error) => {
-            terminal.error(&error);
-            return Ok(Outcome::Failed);
-        }
-    };
-    let (first, last) = s.span.unwrap_or_default();
-    let seconds = (last - first) as f64 / 1e9;
-    let text = if args.json {
-        format!(
-            "{{\"queries\":{},\"answers\":{},\"dropped\":{},\"spoiled\":{},\"other\":{},\
-             \"errors\":{},\"bytes\":{},\"connections\":{},\"seconds\":{seconds}}}\n",
-            s.queries, s.answers, s.dropped, s.spoiled, s.other, s.errors, s.bytes, s.connections
-        )
-    } else {
-        format!(
-            "{} queries in {seconds:.3} s, {} answers, {} dropped, {} spoiled, {} others, {} errors, \
-             {} connections\n",
-            s.queries, s.answers, s.dropped, s.spoiled, s.other, s.errors, s.connections
-        )
-    };
-    // To be stopped is how a server ends.
-    out::write(text.as_bytes())
-}
-
-/// The server with the secrets that were asked for, and what is in its datagrams and streams; `None` where
-/// there is a certificate and no use for it.
-fn secure(
-    server: Server,
-    at: SocketAddr,
-    serve: &ServeArgs,
-) -> anyhow::Result<Option<(Server, &'static str, &'static str)>> {
-    #[cfg(feature = "quic")]
-    let quic = serve.quic;
-    #[cfg(not(feature = "quic"))]
-    let quic = false;
-    if !serve.tls && !quic {
-        let is_named = serve.cert.is_some() || serve.save_cert.is_some();
-        return Ok((!is_named).then_some((server, "udp", "tcp")));
-    }
-    let identity = identity(at, serve)?;
-    #[cfg(feature = "quic")]
-    let server = if quic { server.with_quic(identity.clone()) } else { server };
-    let server = if serve.tls { server.with_tls(identity) } else { server };
-    let datagrams = if quic { "quic" } else { "udp" };
-    Ok(Some((server, datagrams, if serve.tls { "tls" } else { "tcp" })))
-}
-
-/// What the echo server shows to clients over TLS and QUIC.
-fn identity(at: SocketAddr, serve: &ServeArgs) -> anyhow::Result<Identity> {
-    if let Some((certificate, key)) = serve.cert.as_ref().zip(serve.key.as_ref()) {
-        return Ok(Identity::from_files(certificate, key)?);
-    }
-    self_made(at, serve)
-}
-
-#[cfg(not(feature = "self-signed"))]
-fn self_made(_: SocketAddr, _: &ServeArgs) -> anyhow::Result<Identity> {
-    anyhow::bail!(
-        "a certificate of its own making needs the feature self-signed, which this build is without; \
-         --cert and --key name files"
-    )
-}
-
-#[cfg(feature = "self-signed")]
-fn self_made(at: SocketAddr, serve: &ServeArgs) -> anyhow::Result<Identity> {
-    let identity = Identity::self_made(vec![at.ip().to_string(), "localhost".to_owned()])?;
-    if let Some(path) = &serve.save_cert {
-        NewFile::write(path, identity.pem().as_bytes())
-            .with_context(|| path.display().to_string())?;
-    }
-    Ok(identity)
-}
-
 fn seconds(text: &str) -> Result<Duration, String> {
     let seconds = text.parse::<f64>().map_err(|e| e.to_string())?;
     let allowed = (0.0..=31_536_000.0).contains(&seconds);
     allowed
         .then(|| Duration::from_secs_f64(seconds))
-        .ok_or_else(|| "no time up to a year".to_owned())
+        .ok_or_else(|| "not a number of seconds from 0 to a year".to_owned())
 }
 
-fn share(text: &str) -> Result<f64, String> {
-    let share = text.parse::<f64>().map_err(|e| e.to_string())?;
-    (0.0..=1.0).contains(&share).then_some(share).ok_or_else(|| "not from 0 to 1".to_owned())
+/// A time that is not zero.
+fn some_seconds(text: &str) -> Result<Duration, String> {
+    match seconds(text) {
+        Ok(Duration::ZERO) => Err("not more than 0 seconds".to_owned()),
+        other => other,
+    }
 }
 
 fn range(text: &str) -> Result<Range, String> {
