@@ -3,6 +3,7 @@
 use std::fmt;
 
 use arrow_schema::ArrowError;
+use arrow_schema::DataType;
 use datafusion::common::Column;
 use datafusion::common::SchemaError;
 use datafusion::error::DataFusionError;
@@ -35,11 +36,13 @@ pub struct Error {
     hint: Option<String>,
     /// Line, first column and length, and the text of the line; numbers from 1.
     place: Option<(usize, usize, usize, String)>,
+    /// A word of the query that the place is found by.
+    near: Option<String>,
 }
 
 impl Error {
     pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), hint: None, place: None }
+        Self { kind, message: message.into(), hint: None, place: None, near: None }
     }
 
     pub(crate) fn input(message: impl Into<String>) -> Self {
@@ -57,6 +60,21 @@ impl Error {
     pub(crate) fn with_hint(mut self, hint: Option<String>) -> Self {
         self.hint = hint;
         self
+    }
+
+    /// At this word of the query, which is not known yet.
+    pub(crate) fn near(mut self, word: impl Into<String>) -> Self {
+        self.near = Some(word.into());
+        self
+    }
+
+    /// With the place of its word.
+    fn found_in(self, sql: &str) -> Self {
+        let span = self.near.as_deref().and_then(|word| find(sql, word));
+        match span {
+            Some(span) if self.place.is_none() => self.at(sql, span),
+            _ => self,
+        }
     }
 
     /// At a span of the query.
@@ -109,7 +127,7 @@ impl Error {
                 Self::new(ErrorKind::Run, first_line(text)).with_hint(Some(hint.into()))
             }
             DataFusionError::External(inner) => match inner.downcast_ref::<Self>() {
-                Some(own) => own.clone(),
+                Some(own) => own.clone().found_in(sql),
                 None => Self::new(ErrorKind::Run, inner.to_string()),
             },
             // Functions refuse their arguments: networks, intervals, texts that are no numbers.
@@ -117,7 +135,7 @@ impl Error {
             DataFusionError::ArrowError(inner, _) => match &**inner {
                 ArrowError::IoError(..) => Self::new(ErrorKind::Run, inner.to_string()),
                 ArrowError::ExternalError(inner) => match inner.downcast_ref::<Self>() {
-                    Some(own) => own.clone(),
+                    Some(own) => own.clone().found_in(sql),
                     None => Self::new(ErrorKind::Run, inner.to_string()),
                 },
                 other => Self::query(of_value(&other.to_string())),
@@ -240,6 +258,18 @@ fn of_value(text: &str) -> String {
     first.into_iter().chain(letters).collect()
 }
 
+/// A type as SQL calls it.
+pub(crate) fn type_name(ty: &DataType) -> String {
+    match ty {
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => "a string".to_owned(),
+        DataType::Boolean => "a boolean".to_owned(),
+        DataType::Timestamp(..) => "a time".to_owned(),
+        DataType::List(_) | DataType::LargeList(_) => "a list".to_owned(),
+        ty if ty.is_numeric() => "a number".to_owned(),
+        ty => ty.to_string(),
+    }
+}
+
 fn first_line(text: &str) -> String {
     text.lines().next().unwrap_or_default().to_owned()
 }
@@ -298,6 +328,26 @@ pub(crate) fn find(sql: &str, name: &str) -> Option<Span> {
         }
     }
     None
+}
+
+/// Position of words and signs in a query, one after the other. Words are found without case, and not in quotes; `SAMPLE`
+/// is `TABLESAMPLE`, too.
+pub(crate) fn find_tokens(sql: &str, words: &str) -> Option<Span> {
+    let is = |token: &Token, word: &str| match token {
+        Token::Word(found) => {
+            let found = found.quote_style.is_none().then(|| found.value.to_ascii_uppercase());
+            found.is_some_and(|found| found == word || found == format!("TABLE{word}"))
+        }
+        other => other.to_string() == word,
+    };
+    let mut tokens = tokens(sql);
+    tokens.retain(|(token, _)| !matches!(token, Token::Whitespace(_)));
+    let words: Vec<_> = words.split(' ').collect();
+    let found = tokens
+        .windows(words.len())
+        .find(|window| window.iter().zip(&words).all(|((token, _), word)| is(token, word)))?;
+    let ((_, first), (_, last)) = (found.first()?, found.last()?);
+    Some(Span { start: first.start, end: last.end })
 }
 
 /// The names that are most like one that is not known.

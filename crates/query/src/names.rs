@@ -71,10 +71,12 @@ impl VisitorMut for Declared {
     }
 }
 
-/// What a statement declares. Statements that are no queries are refused.
-pub(crate) fn declared(statement: &mut Statement) -> Result<Declared, Error> {
+/// What a statement declares. Statements that are no queries are refused, and clauses that are not executed.
+pub(crate) fn declared(statement: &mut Statement, sql: &str) -> Result<Declared, Error> {
     let mut declared = Declared::default();
-    let _ = query(statement)?.visit(&mut declared);
+    let query = query(statement)?;
+    crate::clauses::check(query, sql)?;
+    let _ = query.visit(&mut declared);
     Ok(declared)
 }
 
@@ -190,5 +192,6 @@ pub(crate) fn columns<'a>(
         }
         ControlFlow::Continue(())
     });
+    crate::rewrite::expressions(query(statement)?);
     Ok(())
 }

@@ -352,3 +352,153 @@ fn what_does_not_fit_into_memory_goes_to_files_or_is_refused() {
     assert_eq!(error.kind, ErrorKind::Run, "{error}");
     assert!(error.hint().unwrap().contains("memory"), "{error}");
 }
+
+#[test]
+fn numbers_do_not_wrap() {
+    let session = session(&[crate::support::sample()]);
+    let of = |sql: &str| rows(&session, sql).unwrap().swap_remove(0);
+    let ports =
+        "FROM (SELECT arrow_cast(80, 'UInt16') AS low, arrow_cast(50000, 'UInt16') AS high)";
+    let numbers = of(&format!(
+        "SELECT low - high, high + high, -low, high * high, sum(high) {ports} GROUP BY low, high"
+    ));
+    assert_eq!(numbers, ["-49920", "100000", "-80", "2500000000", "50000"]);
+    let schema = session.query("SELECT id.resp_p, -id.resp_p FROM conn").unwrap().schema();
+    let types: Vec<_> = schema.fields().iter().map(|field| field.data_type().to_string()).collect();
+    assert_eq!(types, ["UInt16", "Int64"]);
+    let names = session.query("SELECT * FROM (SELECT orig_bytes + 1 FROM conn)").unwrap().schema();
+    assert_eq!(names.field(0).name(), "conn.orig_bytes + Int64(1)");
+    let many = "FROM (VALUES (9223372036854775807, 1), (1, 1)) t(x, k)";
+    for wrong in [
+        "SELECT 9223372036854775807 + 1".to_owned(),
+        format!("SELECT x + 1 {many}"),
+        format!("SELECT x * 2 {many}"),
+        format!("SELECT -x - 2 {many}"),
+        format!("SELECT sum(x) {many}"),
+        format!("SELECT sum(DISTINCT x) {many}"),
+        format!("SELECT k, sum(x) {many} GROUP BY k"),
+        format!("SELECT sum(x) OVER (ORDER BY k ROWS UNBOUNDED PRECEDING) {many}"),
+    ] {
+        let (text, hint) = error(&session, &wrong);
+        assert!(text.contains("is no bigint"), "{wrong}: {text}");
+        assert!(hint.unwrap().contains("cast"), "{wrong}");
+    }
+    // The order of rows does not matter.
+    let back = "SELECT sum(x) FROM (VALUES (9223372036854775807), (1), (-1)) t(x)";
+    assert_eq!(of(back), ["9223372036854775807"]);
+    assert_eq!(of("SELECT sum(x) FROM (VALUES (1.5), (2)) t(x)"), ["3.5"]);
+    assert_eq!(of("SELECT sum(orig_bytes) IS NULL FROM conn WHERE false"), ["true"]);
+}
+
+#[test]
+fn times_are_added_to_and_compared() {
+    let scratch = Scratch::new("times");
+    let capture = scratch.traffic("traffic.pcap", 60);
+    let session = session(&[capture]);
+    let of = |sql: &str| rows(&session, sql).unwrap().swap_remove(0);
+    let time = "(SELECT to_timestamp_micros(1700000400250000) AS ts, 1.5 AS duration)";
+    assert_eq!(
+        of(&format!("SELECT ts + duration, 2 + ts, ts - duration FROM {time}")),
+        [
+            "2023-11-14T22:20:01.750000Z",
+            "2023-11-14T22:20:02.250000Z",
+            "2023-11-14T22:19:58.750000Z"
+        ]
+    );
+    assert_eq!(
+        of(&format!(
+            "SELECT (ts + duration) - ts, extract(epoch FROM (ts + duration) - ts), epoch(ts), \
+             extract(epoch FROM ts + 1), date_part('epoch', interval '90 seconds'), ts - '2023-11-14' FROM {time}"
+        )),
+        ["1.5", "1.5", "1700000400.25", "1700000401.25", "90.0", "80400.25"]
+    );
+    for (condition, is_true) in [
+        ("ts > '2023-11-14 22:20'", true),
+        ("ts < '2023-11-14 22:20'", false),
+        ("'2023-11-14T22:20Z' <= ts", true),
+        ("ts > 1700000400", true),
+        ("ts > 1700000400.25", false),
+        ("ts >= '1700000400.25'", true),
+        ("ts > 1700000000 + 399", true),
+        ("ts BETWEEN '2023-11-14 22:20' AND 1700000401", true),
+        ("ts NOT BETWEEN '2023-11-14 22:20' AND 1700000401", false),
+        ("duration > interval '1 second'", true),
+        ("ts - to_timestamp_micros(0) > interval '1 minute'", true),
+        ("ts + interval '1 minute' > ts", true),
+    ] {
+        let found = of(&format!("SELECT {condition} FROM {time}"));
+        assert_eq!(found, [is_true.to_string()], "{condition}");
+    }
+    // A bound by a number ends the analysis, too.
+    let all = rows(&session, "SELECT uid FROM conn WHERE ts < 1").unwrap();
+    assert!(all.is_empty());
+    let spans = of("SELECT max(ts) - min(ts) > 0, max(ts + duration) >= max(ts) FROM conn");
+    assert_eq!(spans, ["true", "true"]);
+    let (text, _) = error(&session, "SELECT epoch(uid) FROM conn");
+    assert!(text.starts_with("epoch takes a time or an interval\n 1 | "), "{text}");
+}
+
+#[test]
+fn clauses_that_are_not_executed_are_refused() {
+    let session = session(&[crate::support::sample()]);
+    for (sql, clause) in [
+        ("SELECT uid FROM conn TABLESAMPLE (10 PERCENT)", "TABLESAMPLE"),
+        ("SELECT uid FROM conn SAMPLE 0.1", "SAMPLE"),
+        ("SELECT uid FROM (SELECT uid FROM conn) TABLESAMPLE (10 PERCENT)", "TABLESAMPLE"),
+        ("SELECT uid FROM conn PREWHERE uid = ''", "PREWHERE"),
+        ("SELECT uid FROM conn FINAL", "FINAL"),
+        ("SELECT uid FROM conn CONNECT BY uid = uid", "CONNECT BY"),
+        ("SELECT uid FROM conn WITH (NOLOCK)", "WITH ("),
+        ("SELECT uid FROM conn PARTITION (p)", "PARTITION"),
+        ("SELECT * ILIKE 'u%' FROM conn", "ILIKE"),
+        ("SELECT uid FROM conn FORMAT json", "FORMAT"),
+        ("SELECT uid FROM conn SETTINGS a = 1", "SETTINGS"),
+        ("SELECT uid FROM conn FOR UPDATE", "FOR"),
+        ("SELECT proto, count(*) FROM conn GROUP BY proto WITH TOTALS", "WITH TOTALS"),
+        ("SELECT proto, count(*) FROM conn GROUP BY proto WITH ROLLUP", "WITH ROLLUP"),
+        ("SELECT TOP 1 uid FROM conn", "TOP"),
+        ("SELECT uid FROM conn FETCH FIRST 1 ROW ONLY", "FETCH"),
+        ("SELECT uid FROM conn LIMIT 1 BY proto", "BY"),
+        ("SELECT uid FROM conn CLUSTER BY uid", "CLUSTER BY"),
+        ("SELECT uid FROM conn SORT BY uid", "SORT BY"),
+        ("SELECT uid FROM conn WHERE uid ILIKE ANY ('a')", "ILIKE ANY"),
+        ("SELECT uid FROM conn WHERE true && true", "&&"),
+        ("SELECT orig_bytes // 2 FROM conn", "//"),
+        ("SELECT uid FROM conn WHERE uid IN (SELECT uid FROM dns FOR UPDATE)", "FOR"),
+    ] {
+        let (text, _) = error(&session, sql);
+        let name = clause.strip_prefix("TABLE").unwrap_or(clause);
+        let before = " ".repeat(sql.find(clause).unwrap());
+        let carets = "^".repeat(clause.len());
+        let expected = format!("{name} is not supported\n 1 | {sql}\n   | {before}{carets}");
+        assert_eq!(text, expected);
+    }
+    for right in [
+        "SELECT proto, count(*) FROM conn GROUP BY ROLLUP (proto)",
+        "SELECT uid FROM conn AS final",
+        "SELECT uid FROM conn LIMIT 1 OFFSET 2",
+        "SELECT * EXCLUDE (uid) FROM conn",
+        "SELECT uid FROM conn QUALIFY row_number() OVER (PARTITION BY proto) = 1",
+    ] {
+        assert!(rows(&session, right).is_ok(), "{right}");
+    }
+}
+
+#[test]
+fn a_query_that_does_not_yield_is_abandoned() {
+    let options = Options { threads: 1, ..Options::default() };
+    let session = Session::new(&[], options).unwrap();
+    let sql = "SELECT count(*) FROM generate_series(1, 3000) a, generate_series(1, 3000) b, \
+               generate_series(1, 3000) c WHERE a.value + b.value + c.value < 3";
+    let mut answer = session.query(sql).unwrap();
+    let stop = session.stop();
+    std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(200));
+        stop.store(true, Ordering::Relaxed);
+    });
+    let begun = Instant::now();
+    assert_eq!(answer.next().unwrap_err().kind, ErrorKind::Cancelled);
+    drop(answer);
+    assert_eq!(rows(&session, "SELECT 1 AS one").unwrap(), [["1"]]);
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+}
