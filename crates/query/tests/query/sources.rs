@@ -502,3 +502,68 @@ fn a_query_that_does_not_yield_is_abandoned() {
     assert_eq!(rows(&session, "SELECT 1 AS one").unwrap(), [["1"]]);
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
 }
+
+#[test]
+fn packed_logs_that_are_cut_have_the_rows_before() {
+    let scratch = Scratch::new("cut");
+    let capture = scratch.traffic("traffic.pcap", 400);
+    scratch.analyze(&capture, "tsv");
+    scratch.analyze(&capture, "json");
+    for format in ["tsv", "json"] {
+        // Several blocks of zstd.
+        let mut text = fs::read(scratch.path(format).join("conn.log")).unwrap();
+        let rows_of_log = text.clone();
+        while text.len() < 1 << 20 {
+            text.extend_from_slice(&rows_of_log);
+        }
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        gzip.write_all(&text).unwrap();
+        for (ending, packed) in
+            [("gz", gzip.finish().unwrap()), ("zst", zstd::encode_all(&text[..], 1).unwrap())]
+        {
+            let path = scratch.path(&format!("conn.log.{ending}"));
+            for cut in [8, 50] {
+                fs::write(&path, &packed[..packed.len() - cut]).unwrap();
+                let session = session(std::slice::from_ref(&path));
+                let found = rows(&session, "SELECT count(*) FROM conn").unwrap();
+                let (_, damaged) = session.problems();
+                assert!(damaged.iter().any(|text| text.contains("ends early")), "{damaged:?}");
+                let count: u64 = found[0][0].parse().unwrap();
+                assert!(count > 20, "{format} {ending} {cut}: {count}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_log_in_several_formats_counts_once() {
+    let scratch = Scratch::new("formats");
+    let capture = scratch.traffic("traffic.pcap", 60);
+    let folder = scratch.path("all");
+    fs::create_dir_all(&folder).unwrap();
+    for (format, from, to) in [
+        ("parquet", "conn.parquet", "conn.parquet"),
+        ("tsv", "conn.log", "conn.log"),
+        ("json", "conn.log", "conn.json"),
+    ] {
+        scratch.analyze(&capture, format);
+        fs::copy(scratch.path(format).join(from), folder.join(to)).unwrap();
+    }
+    let count = |paths: &[PathBuf]| {
+        let session = session(paths);
+        let found = rows(&session, "SELECT count(*) FROM conn").unwrap();
+        (found, session.problems().0)
+    };
+    let (one, _) = count(std::slice::from_ref(&capture));
+    let (found, warnings) = count(std::slice::from_ref(&folder));
+    assert_eq!(found, one);
+    assert_eq!(warnings.len(), 2, "{warnings:?}");
+    assert!(
+        warnings[0].contains("conn.json: ")
+            && warnings[0].ends_with("conn.parquet has the same log in another format"),
+        "{warnings:?}"
+    );
+    // Captures are read once as well, however they are named.
+    let other = scratch.path("all").join("../traffic.pcap");
+    assert_eq!(count(&[capture.clone(), other]), (one, Vec::new()));
+}
