@@ -130,19 +130,36 @@ fn named(batch: RecordBatch, schema: &Schema) -> Result<RecordBatch, DataFusionE
     Ok(RecordBatch::try_new_with_options(schema, columns, &options)?)
 }
 
-/// The schema with labels where there are any, and where no two columns have one name then.
+/// The schema with labels where there are any. Of columns with the same name, the later ones have a number behind it.
 fn labelled(schema: &SchemaRef, labels: Vec<Option<String>>) -> SchemaRef {
-    if labels.len() != schema.fields().len() {
-        return Arc::clone(schema);
+    let mut names: Vec<String> = schema.fields().iter().map(|f| f.name().clone()).collect();
+    if labels.len() == names.len() {
+        let labels = names.iter().cloned().zip(labels);
+        let labels: Vec<_> = labels.map(|(name, label)| label.unwrap_or(name)).collect();
+        if labels.iter().collect::<BTreeSet<_>>().len() == labels.len() {
+            names = labels;
+        }
     }
-    let label = |(field, label): (&Arc<Field>, Option<String>)| match label {
-        Some(label) => Arc::new(field.as_ref().clone().with_name(label)),
-        None => Arc::clone(field),
-    };
-    let fields: Vec<_> = schema.fields().iter().zip(labels).map(label).collect();
-    let names: BTreeSet<_> = fields.iter().map(|field| field.name()).collect();
-    if names.len() < fields.len() {
-        return Arc::clone(schema);
-    }
+    let mut used: BTreeSet<String> = names.iter().cloned().collect();
+    let mut seen = BTreeSet::new();
+    let fields = schema.fields().iter().zip(names).map(|(field, name)| {
+        let mut unique = name.clone();
+        let mut number = 0;
+        while !seen.insert(unique.clone()) {
+            // A column that is called like this itself keeps its name.
+            loop {
+                number += 1;
+                unique = format!("{name}_{number}");
+                if used.insert(unique.clone()) {
+                    break;
+                }
+            }
+        }
+        match *field.name() == unique {
+            true => Arc::clone(field),
+            false => Arc::new(field.as_ref().clone().with_name(unique)),
+        }
+    });
+    let fields: Vec<_> = fields.collect();
     Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
 }

@@ -121,17 +121,28 @@ impl Error {
             DataFusionError::NotImplemented(text) if text.contains("single SQL statement") => {
                 Self::query("a query is one statement; - reads several from standard input")
             }
-            DataFusionError::NotImplemented(text) => Self::query(text.clone()),
-            DataFusionError::ResourcesExhausted(text) => {
-                let hint = "the limit of memory can be raised, or the query made to keep less";
-                Self::new(ErrorKind::Run, first_line(text)).with_hint(Some(hint.into()))
+            // What is behind a brace is the text of a value for programmers.
+            DataFusionError::NotImplemented(text) => {
+                Self::query(text.split(" {").next().unwrap_or(text).to_owned())
+            }
+            DataFusionError::ResourcesExhausted(_) => {
+                let hint = "a larger --memory, or a query that sorts, groups and joins fewer rows and columns";
+                let error =
+                    Self::new(ErrorKind::Run, "the query needs more than the limit of --memory");
+                error.with_hint(Some(hint.into()))
             }
             DataFusionError::External(inner) => match inner.downcast_ref::<Self>() {
                 Some(own) => own.clone().found_in(sql),
                 None => Self::new(ErrorKind::Run, inner.to_string()),
             },
             // Functions refuse their arguments: networks, intervals, texts that are no numbers.
-            DataFusionError::Execution(text) => Self::query(text.clone()),
+            DataFusionError::Execution(text) => {
+                let quoted = text.split('\'').nth(1).unwrap_or_default();
+                match find(sql, quoted).filter(|_| !quoted.is_empty()) {
+                    Some(span) => Self::query(text.clone()).at(sql, span),
+                    None => Self::query(text.clone()),
+                }
+            }
             DataFusionError::ArrowError(inner, _) => match &**inner {
                 ArrowError::IoError(..) => Self::new(ErrorKind::Run, inner.to_string()),
                 ArrowError::ExternalError(inner) => match inner.downcast_ref::<Self>() {
@@ -160,7 +171,16 @@ impl Error {
                     None => field.name.clone(),
                 };
                 let known = || valid_fields.iter().map(Column::name);
-                let near = suggestion(&full, known()).or_else(|| suggestion(&field.name, known()));
+                if let Some(wrong) = of_alias(field, valid_fields) {
+                    let table = field.relation.as_ref().map_or("", |relation| relation.table());
+                    return match find(sql, &full) {
+                        Some(span) => wrong.at(sql, span),
+                        None => wrong.near(table).found_in(sql),
+                    };
+                }
+                let near = suggestion(&full, known())
+                    .or_else(|| suggestion(&field.name, known()))
+                    .or_else(|| elsewhere(&field.name));
                 let name = if find(sql, &full).is_some() { &full } else { &field.name };
                 let mut all = Self::query(format!("no column is named '{name}'")).with_hint(near);
                 if let Some(span) = find(sql, name) {
@@ -208,7 +228,7 @@ impl Error {
         let hint = known.map(|function| format!("{} {}", function.usage, function.doc));
         let what = match types {
             "" => format!("{name} needs arguments"),
-            types => format!("{name} does not take {types}"),
+            types => format!("{name} does not take {}", in_words(types)),
         };
         let all = Self::query(what).with_hint(hint);
         Some(match find(sql, name) {
@@ -256,6 +276,35 @@ fn of_value(text: &str) -> String {
     let mut letters = text.chars();
     let first = letters.next().map(|first| first.to_ascii_lowercase());
     first.into_iter().chain(letters).collect()
+}
+
+/// Names of types, as DataFusion lists them, in words.
+fn in_words(types: &str) -> String {
+    let word = |ty: &str| match ty.split('(').next().unwrap_or(ty) {
+        "Utf8" | "LargeUtf8" | "Utf8View" => "a string".to_owned(),
+        "Boolean" => "a boolean".to_owned(),
+        "Timestamp" => "a time".to_owned(),
+        "List" | "LargeList" => "a list".to_owned(),
+        ty if ["Int", "UInt", "Float", "Decimal"].iter().any(|kind| ty.starts_with(kind)) => {
+            "a number".to_owned()
+        }
+        _ => ty.to_owned(),
+    };
+    // A comma in parentheses is part of a type.
+    let (mut words, mut depth, mut start) = (Vec::new(), 0_u32, 0);
+    for (at, c) in types.char_indices() {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            ',' if depth == 0 => {
+                words.push(word(types.get(start..at).unwrap_or_default().trim()));
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    words.push(word(types.get(start..).unwrap_or_default().trim()));
+    words.join(" and ")
 }
 
 /// A type as SQL calls it.
@@ -355,7 +404,8 @@ pub(crate) fn suggestion<'a>(name: &str, known: impl Iterator<Item = &'a str>) -
     let wanted = name.to_ascii_lowercase();
     let last = wanted.rsplit('.').next().unwrap_or(&wanted);
     let mut near: Vec<(usize, &str)> = Vec::new();
-    for candidate in known {
+    // What is not known is no suggestion, even if another table has a column of this name.
+    for candidate in known.filter(|known| !known.eq_ignore_ascii_case(name)) {
         let other = candidate.to_ascii_lowercase();
         let of_last = other.rsplit('.').next().is_some_and(|end| end == last);
         let far = if of_last { 0 } else { distance(&wanted, &other) };
@@ -367,6 +417,36 @@ pub(crate) fn suggestion<'a>(name: &str, known: impl Iterator<Item = &'a str>) -
     near.sort_unstable();
     let names: Vec<_> = near.iter().take(3).map(|(_, name)| *name).collect();
     (!names.is_empty()).then(|| format!("did you mean {}?", names.join(", ")))
+}
+
+/// The error of a column whose name is known, behind the name of a table that is not.
+fn of_alias(field: &Column, valid: &[Column]) -> Option<Error> {
+    let table = field.relation.as_ref()?.table();
+    let of = |column: &Column| column.relation.as_ref().map(|relation| relation.table().to_owned());
+    let prefix = format!("{table}.");
+    let is_known = valid.iter().any(|column| {
+        of(column).is_some_and(|known| known == table) || column.name.starts_with(&prefix)
+    });
+    let tables: std::collections::BTreeSet<_> = valid.iter().filter_map(of).collect();
+    if is_known || tables.is_empty() {
+        return None;
+    }
+    let names: Vec<_> = tables.into_iter().collect();
+    let hint = format!("the query calls its tables {}", names.join(", "));
+    let error = Error::query(format!("no table of the query is called '{table}'"));
+    Some(error.with_hint(Some(hint)))
+}
+
+/// The logs that have a column of this name, or a hint about strings where none has.
+fn elsewhere(name: &str) -> Option<String> {
+    let has = |schema: &gannet_log::Schema| schema.fields.iter().any(|f| f.name == name);
+    let schemas = gannet_engine::schemas();
+    let logs: Vec<_> =
+        schemas.iter().filter(|schema| has(schema)).map(|s| s.path).take(5).collect();
+    Some(match logs.is_empty() {
+        true => format!("a string is in single quotes: '{name}'"),
+        false => format!("a column of this name is in {}", logs.join(", ")),
+    })
 }
 
 /// Edits from one word to another: characters inserted, removed, replaced, or swapped with the next.
@@ -427,10 +507,14 @@ mod tests {
         let text = "Failed to coerce arguments to satisfy a call to 'cidr' function: coercion from Utf8 to the \
                     signature Exact(Utf8, Utf8) failed. No function matches the given name and argument types \
                     'cidr(Utf8)'. You might need to add explicit type casts.";
+        assert_eq!(
+            in_words("Timestamp(Microsecond, Some(\"UTC\")), Int64, Date32"),
+            "a time and a number and Date32"
+        );
         let error = Error::of_plan(text, "SELECT CIDR(uid)");
         assert_eq!(
             error.to_string(),
-            "cidr does not take Utf8\n 1 | SELECT CIDR(uid)\n   |        ^^^^"
+            "cidr does not take a string\n 1 | SELECT CIDR(uid)\n   |        ^^^^"
         );
         assert!(error.hint().is_some_and(|hint| hint.starts_with("cidr(addr, '10.0.0.0/8') ")));
         assert_eq!(

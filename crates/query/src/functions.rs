@@ -134,9 +134,9 @@ fn cidr(arrays: &[ArrayRef]) -> Result<ArrayRef> {
         };
         let subnet = match &last {
             Some((text, subnet)) if *text == net => *subnet,
-            _ => match net.parse::<Subnet>() {
-                Ok(subnet) => subnet,
-                Err(_) => {
+            _ => match subnet(net) {
+                Some(subnet) => subnet,
+                None => {
                     return exec_err!(
                         "cidr: '{net}' is no network: write 10.0.0.0/8 or 2001:db8::/32"
                     );
@@ -147,6 +147,15 @@ fn cidr(arrays: &[ArrayRef]) -> Result<ArrayRef> {
         found.push(Some(addr.parse::<Addr>().is_ok_and(|addr| subnet.contains(addr))));
     }
     Ok(Arc::new(BooleanArray::from(found)))
+}
+
+/// A network, or the network of one address.
+fn subnet(text: &str) -> Option<Subnet> {
+    if let Ok(subnet) = text.parse() {
+        return Some(subnet);
+    }
+    let length = if text.parse::<Addr>().ok()?.is_v4() { 32 } else { 128 };
+    format!("{text}/{length}").parse().ok()
 }
 
 fn is_private(arrays: &[ArrayRef]) -> Result<ArrayRef> {
@@ -327,6 +336,10 @@ mod tests {
         let found = bools(&cidr(&[addrs, nets]).unwrap());
         assert_eq!(found[..4], [Some(true), Some(false), Some(true), Some(false)]);
         assert!(cidr(&[strings(&["10.0.0.1"]), strings(&["10/33"])]).is_err());
+        // An address without a length is a network of one host.
+        let hosts = strings(&["10.0.0.1", "2001:db8::1"]);
+        let found = bools(&cidr(&[strings(&["10.0.0.1", "2001:db8::2"]), hosts]).unwrap());
+        assert_eq!(found, [Some(true), Some(false)]);
     }
 
     #[test]

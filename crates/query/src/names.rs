@@ -103,6 +103,12 @@ pub(crate) fn labels(statement: &Statement) -> Vec<Option<String>> {
     select.projection.iter().map(label).collect::<Option<_>>().unwrap_or_default()
 }
 
+/// Whether a statement asks for the names of tables.
+pub(crate) fn is_show_tables(statement: &Statement) -> bool {
+    let Statement::Statement(inner) = statement else { return false };
+    matches!(**inner, ast::Statement::ShowTables { .. })
+}
+
 /// The query in a statement.
 fn query(statement: &mut Statement) -> Result<&mut ast::Statement, Error> {
     match statement {
@@ -118,7 +124,7 @@ fn query(statement: &mut Statement) -> Result<&mut ast::Statement, Error> {
 }
 
 fn refused() -> Error {
-    Error::query("only queries are run: SELECT, WITH, VALUES, EXPLAIN, DESCRIBE")
+    Error::query("only queries are run: SELECT, WITH, VALUES, EXPLAIN, DESCRIBE, SHOW TABLES")
 }
 
 /// Calls `resolve` for the name of each table; the identifier that it returns replaces the name.

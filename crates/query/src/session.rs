@@ -224,6 +224,17 @@ impl Session {
         let failed = |e: DataFusionError| Error::of(&e, sql);
         let mut statement =
             self.context.state().sql_to_statement(sql, &Dialect::Generic).map_err(failed)?;
+        if names::is_show_tables(&statement) {
+            let names =
+                self.tables().into_iter().map(|name| format!("('{}')", name.replace('\'', "''")));
+            let names: Vec<_> = names.collect();
+            return match names.is_empty() {
+                true => self.query("SELECT '' AS name WHERE false"),
+                false => {
+                    self.query(&format!("SELECT * FROM (VALUES {}) t(name)", names.join(", ")))
+                }
+            };
+        }
         let declared = names::declared(&mut statement, sql)?;
         let labels = names::labels(&statement);
         let mut columns = BTreeSet::new();
@@ -268,8 +279,17 @@ impl Session {
             true => Some(
                 "no capture or log is given; FROM 'trace.pcap' names one in the query".to_owned(),
             ),
-            false => suggestion(name, known.iter().map(String::as_str)),
+            false => suggestion(name, known.iter().map(String::as_str)).or_else(|| {
+                let most = known.len() <= SHOWN;
+                let names =
+                    known.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
+                Some(format!("the tables are {names}{}", if most { "" } else { ", …" }))
+            }),
         };
+        if Path::new(name).extension().is_some() {
+            let hint = Some(format!("a path is in single quotes: FROM '{name}'"));
+            return Error::query(format!("no table is named '{name}'")).with_hint(hint);
+        }
         Error::query(format!("no table is named '{name}'")).with_hint(hint)
     }
 
@@ -320,6 +340,15 @@ impl Session {
                 let full = format!("{name}.{}", log.value);
                 Ok(Some(Found::new(&full, table.ok_or_else(missing)?, sources, first)))
             }
+            [_, ending] if !is_schema(name) => {
+                let path = format!("{name}.{}", ending.value);
+                let hint = match Path::new(&path).exists() {
+                    true => format!("a path is in single quotes: FROM '{path}'"),
+                    false => "a log of a capture is FROM 'trace.pcap'.dns".to_owned(),
+                };
+                let error = Error::query(format!("no table is named '{path}'"));
+                Err((error.with_hint(Some(hint)), first.span.union(&ending.span)))
+            }
             // DataFusion reports what it does not know.
             _ => Ok(None),
         }
@@ -337,6 +366,9 @@ impl Drop for Session {
         self.shared.stop.store(true, Ordering::Relaxed);
     }
 }
+
+/// Tables that a hint names.
+const SHOWN: usize = 20;
 
 /// The threads of a query.
 fn runtime(threads: usize) -> Result<Runtime, Error> {
@@ -362,6 +394,10 @@ impl Found {
         let ident = Ident { value: name.to_owned(), quote_style: Some('"'), span: at.span };
         Self { name: name.to_owned(), table, sources, ident }
     }
+}
+
+fn is_schema(name: &str) -> bool {
+    ["information_schema", "public"].iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
 fn captures_of(sources: &[Source]) -> Vec<PathBuf> {

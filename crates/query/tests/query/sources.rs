@@ -146,7 +146,7 @@ fn functions_refuse_their_arguments_as_part_of_the_query() {
         ("SELECT hist(ts, '1y') FROM conn", "'1y' is no interval"),
         ("SELECT uid FROM conn WHERE service = 5", "annot cast string"),
         ("SELECT uid FROM conn WHERE ts < 'yesterday'", "error parsing timestamp from 'yesterday'"),
-        ("SELECT cidr(uid) FROM conn", "cidr does not take Utf8"),
+        ("SELECT cidr(uid) FROM conn", "cidr does not take a string"),
         ("SELECT 1; SELECT 2", "a query is one statement"),
         ("", "the query is empty"),
     ] {
@@ -566,4 +566,40 @@ fn a_log_in_several_formats_counts_once() {
     // Captures are read once as well, however they are named.
     let other = scratch.path("all").join("../traffic.pcap");
     assert_eq!(count(&[capture.clone(), other]), (one, Vec::new()));
+}
+
+#[test]
+fn columns_of_the_same_name_are_numbered() {
+    let session = session(&[crate::support::sample()]);
+    let names = |sql: &str| -> Vec<String> {
+        let schema = session.query(sql).unwrap().schema();
+        schema.fields().iter().map(|field| field.name().clone()).collect()
+    };
+    let sql = "SELECT c.ts, d.ts, 1 AS ts_1 FROM conn c JOIN dns d ON c.uid = d.uid";
+    assert_eq!(names(sql), ["ts", "ts_2", "ts_1"]);
+    let mut all = names("SELECT * FROM conn c JOIN dns d ON c.uid = d.uid");
+    assert!(all.iter().any(|name| name == "id.orig_h_1"), "{all:?}");
+    let count = all.len();
+    all.sort();
+    all.dedup();
+    assert_eq!(all.len(), count);
+}
+
+#[test]
+fn what_is_absent_is_named_in_words() {
+    let session = session(&[crate::support::sample()]);
+    let hint = |sql: &str| error(&session, sql).1.unwrap_or_default();
+    assert!(hint("SELECT user_agent FROM conn").starts_with("a column of this name is in http, "));
+    assert_eq!(
+        hint("SELECT uid FROM conn WHERE service = ssl"),
+        "a string is in single quotes: 'ssl'"
+    );
+    assert_eq!(hint("SELECT uid FROM h.pcap"), "a log of a capture is FROM 'trace.pcap'.dns");
+    assert!(hint("SELECT uid FROM nothing_at_all").starts_with("the tables are "));
+    assert_eq!(hint("SELECT a.uid FROM conn b"), "the query calls its tables b");
+    let (text, _) = error(&session, "SELECT sum(uid) FROM conn");
+    assert!(text.starts_with("sum does not take a string\n 1 | "), "{text}");
+    let tables = rows(&session, "SHOW TABLES").unwrap();
+    assert!(tables.contains(&vec!["conn".to_owned()]), "{tables:?}");
+    assert!(rows(&session, "DESCRIBE conn").unwrap().len() > 10);
 }
