@@ -255,6 +255,19 @@ impl Error {
                 None => all,
             };
         }
+        if let Some(rest) = text.strip_prefix("Projections require unique expression names") {
+            let name = rest.split('"').nth(1).unwrap_or_default();
+            let name = name.rsplit(" AS ").next().unwrap_or(name);
+            let hint = "give one of them another name: expression AS name";
+            let all = Self::query(format!("two columns are named '{name}'"));
+            return all.with_hint(Some(hint.to_owned())).near(name).found_in(sql);
+        }
+        if text.starts_with("Substring without for/from") {
+            let hint = "substr(text, first, count) counts from 1";
+            let all = Self::query("substr needs the number of its first character");
+            let word = if find(sql, "substr").is_some() { "substr" } else { "substring" };
+            return all.with_hint(Some(hint.to_owned())).near(word).found_in(sql);
+        }
         // "… call to 'cidr' …": the place of the function.
         let quoted =
             text.split('\'').nth(1).filter(|name| text.contains("function") && !name.is_empty());
@@ -354,7 +367,8 @@ fn tokens(sql: &str) -> Vec<(Token, Span)> {
     tokens.unwrap_or_default().into_iter().map(|t| (t.token, t.span)).collect()
 }
 
-/// Position of a name in a query: as one word, or as words with dots between.
+/// Position of a name in a query: as one word, or as words with dots between; that of its use rather than that of an
+/// alias behind AS.
 pub(crate) fn find(sql: &str, name: &str) -> Option<Span> {
     let tokens = tokens(sql);
     let text = |token: &Token| match token {
@@ -363,20 +377,34 @@ pub(crate) fn find(sql: &str, name: &str) -> Option<Span> {
         Token::SingleQuotedString(text) => Some(text.clone()),
         _ => None,
     };
+    let mut alias = None;
+    let mut is_alias = false;
     for start in 0..tokens.len() {
+        let is_named = is_alias;
+        is_alias = match &tokens[start].0 {
+            Token::Whitespace(_) => is_alias,
+            Token::Word(word) => {
+                word.quote_style.is_none() && word.value.eq_ignore_ascii_case("as")
+            }
+            _ => false,
+        };
         let mut joined = String::new();
         for (token, span) in tokens.get(start..).unwrap_or_default() {
             let Some(text) = text(token) else { break };
             joined.push_str(&text);
             if joined.eq_ignore_ascii_case(name) {
-                return Some(Span { start: tokens[start].1.start, end: span.end });
+                let found = Span { start: tokens[start].1.start, end: span.end };
+                if !is_named {
+                    return Some(found);
+                }
+                alias = alias.or(Some(found));
             }
             if joined.len() >= name.len() {
                 break;
             }
         }
     }
-    None
+    alias
 }
 
 /// Position of words and signs in a query, one after the other. Words are found without case, and not in quotes; `SAMPLE`

@@ -599,6 +599,13 @@ fn what_is_absent_is_named_in_words() {
     assert_eq!(hint("SELECT a.uid FROM conn b"), "the query calls its tables b");
     let (text, _) = error(&session, "SELECT sum(uid) FROM conn");
     assert!(text.starts_with("sum does not take a string\n 1 | "), "{text}");
+    let of = |sql: &str| error(&session, sql).0;
+    let sql = "SELECT id.orig_h AS h FROM conn WHERE h = '1'";
+    let place = " ".repeat(sql.rfind("h =").unwrap());
+    assert_eq!(of(sql), format!("no column is named 'h'\n 1 | {sql}\n   | {place}^"));
+    assert!(of("SELECT 1 AS a, 2 AS a").starts_with("two columns are named 'a'\n 1 | "));
+    assert!(of("SELECT substr(uid) FROM conn").starts_with("substr needs the number of its first"));
+    assert!(of("SELECT cidr(id.orig_h, '10.0.0.0/88') FROM conn").ends_with("^^^^^^^^^^^^^"));
     let tables = rows(&session, "SHOW TABLES").unwrap();
     assert!(tables.contains(&vec!["conn".to_owned()]), "{tables:?}");
     assert!(rows(&session, "DESCRIBE conn").unwrap().len() > 10);
