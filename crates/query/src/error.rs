@@ -27,6 +27,9 @@ pub enum ErrorKind {
     Cancelled,
 }
 
+/// Line, first column and length, and the text of the line; numbers from 1.
+type Place = (usize, usize, usize, String);
+
 /// An error. Its text has the line of the query that it is about, with carets below the place.
 #[derive(Clone, Debug)]
 pub struct Error {
@@ -34,8 +37,7 @@ pub struct Error {
     pub kind: ErrorKind,
     message: String,
     hint: Option<String>,
-    /// Line, first column and length, and the text of the line; numbers from 1.
-    place: Option<(usize, usize, usize, String)>,
+    place: Option<Box<Place>>,
     /// A word of the query that the place is found by.
     near: Option<String>,
 }
@@ -84,7 +86,7 @@ impl Error {
         if let Some(text) = line.checked_sub(1).and_then(|at| sql.lines().nth(at)) {
             // The end of a span is the column behind its last character.
             let len = end.saturating_sub(column).max(1);
-            self.place = Some((line, column.max(1), len, text.to_owned()));
+            self.place = Some(Box::new((line, column.max(1), len, text.to_owned())));
         }
         self
     }
@@ -92,9 +94,10 @@ impl Error {
     /// With the place as in a part of the query that begins in this line; without it where that is not in the part.
     #[must_use]
     pub fn in_part(mut self, part: &str, first_line: usize) -> Self {
-        self.place = self.place.and_then(|(line, column, len, text)| {
+        self.place = self.place.and_then(|place| {
+            let (line, column, len, text) = *place;
             let line = line.checked_sub(first_line - 1).filter(|line| *line > 0)?;
-            (line <= part.lines().count()).then_some((line, column, len, text))
+            (line <= part.lines().count()).then(|| Box::new((line, column, len, text)))
         });
         self
     }
@@ -339,7 +342,7 @@ fn first_line(text: &str) -> String {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)?;
-        if let Some((line, column, len, text)) = &self.place {
+        if let Some((line, column, len, text)) = self.place.as_deref() {
             let margin = line.to_string();
             let before = " ".repeat(column - 1);
             write!(

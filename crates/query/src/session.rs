@@ -295,7 +295,6 @@ impl Session {
 
     /// The table that a name stands for: a log of all sources, a file, or a log of a file. `None` for names that the
     /// query declares, and DataFusion's own.
-    #[expect(clippy::result_large_err, reason = "an error ends the query")]
     fn resolve(
         &self,
         parts: &[Ident],
