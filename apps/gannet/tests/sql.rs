@@ -307,3 +307,35 @@ fn the_packets_of_rows_are_found_by_sql() {
     assert!(numbers.contains('['), "{numbers}");
     assert!(Path::new(&s.path("sample.pcap.gannet")).is_dir());
 }
+
+#[test]
+fn the_name_of_a_file_chooses_the_format() {
+    let s = Scratch::new("sql-format");
+    let write = |name: &str, options: &[&str]| {
+        let out = s.path(name);
+        let found =
+            run(&[&["sql", "SELECT 1 AS a", "-o", out.to_str().unwrap()], options].concat());
+        assert_eq!((found.code, found.stderr.as_str()), (0, ""));
+        fs::read(out).unwrap()
+    };
+    assert_eq!(write("a.json", &[]), b"{\"a\":1}\n");
+    assert_eq!(write("a.csv", &[]), b"a\n1\n");
+    assert!(write("a.parquet", &[]).starts_with(b"PAR1"));
+    assert_eq!(write("b.json", &["--csv"]), b"a\n1\n");
+}
+
+#[test]
+fn a_path_that_is_missing_is_no_query() {
+    let missing = run(&["sql", "nologs/"]);
+    assert_eq!(
+        (missing.code, missing.stderr.as_str()),
+        (2, "error: nologs/: no such file or folder\n")
+    );
+    let s = Scratch::new("sql-swapped");
+    let source = s.file("sample.pcap", &sample());
+    let tables = run(&["sql", ".tables", source.to_str().unwrap()]);
+    assert!(tables.code == 0 && tables.stdout.contains("conn\n"), "{}", tables.stderr);
+    let swapped = run(&["sql", source.to_str().unwrap(), "SELECT uid FROM conn"]);
+    assert_eq!(swapped.code, 2);
+    assert!(swapped.stderr.contains("hint: the query comes first"), "{}", swapped.stderr);
+}

@@ -4,6 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering;
+use std::task::Context;
+use std::task::Poll;
+use std::task::Wake;
+use std::task::Waker;
 use std::time::Duration;
 
 use arrow_array::RecordBatch;
@@ -14,7 +18,7 @@ use arrow_schema::SchemaRef;
 use datafusion::error::DataFusionError;
 use datafusion::execution::SendableRecordBatchStream;
 use futures::StreamExt as _;
-use tokio::runtime::Handle;
+use tokio::runtime::Runtime;
 use tokio::sync::mpsc::Receiver;
 use tokio::sync::mpsc::channel;
 
@@ -29,7 +33,9 @@ pub struct Answer {
     sql: String,
     schema: SchemaRef,
     batches: Receiver<Result<RecordBatch, DataFusionError>>,
-    runtime: Handle,
+    /// There until the answer is dropped. Each query has threads of its own: a query that is abandoned may keep its threads for
+    /// a while.
+    runtime: Option<Runtime>,
     stop: Arc<AtomicBool>,
 }
 
@@ -40,7 +46,7 @@ impl Answer {
         sql: &str,
         mut stream: SendableRecordBatchStream,
         labels: Vec<Option<String>>,
-        runtime: &Handle,
+        runtime: Runtime,
         stop: Arc<AtomicBool>,
     ) -> Self {
         let schema = labelled(&stream.schema(), labels);
@@ -53,7 +59,7 @@ impl Answer {
                 }
             }
         });
-        Self { sql: sql.to_owned(), schema, batches, runtime: runtime.clone(), stop }
+        Self { sql: sql.to_owned(), schema, batches, runtime: Some(runtime), stop }
     }
 
     /// The columns.
@@ -70,23 +76,42 @@ impl Answer {
         reason = "an iterator of results would go on after an error"
     )]
     pub fn next(&mut self) -> Result<Option<RecordBatch>, Error> {
-        let Self { sql, schema, batches, runtime, stop } = self;
-        runtime.block_on(async {
-            loop {
-                if stop.load(Ordering::Relaxed) {
-                    return Err(Error::new(ErrorKind::Cancelled, "the query was cancelled"));
-                }
-                match tokio::time::timeout(CANCEL, batches.recv()).await {
-                    Err(_) => {}
-                    Ok(None) => return Ok(None),
-                    Ok(Some(Ok(batch))) if batch.num_rows() == 0 => {}
-                    Ok(Some(Ok(batch))) => {
-                        return named(batch, schema).map(Some).map_err(|e| Error::of(&e, sql));
-                    }
-                    Ok(Some(Err(error))) => return Err(Error::of(&error, sql)),
-                }
+        let Self { sql, schema, batches, stop, .. } = self;
+        // Timers of the runtime stand still while all its threads compute a step that does not yield.
+        let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+        let mut context = Context::from_waker(&waker);
+        loop {
+            if stop.load(Ordering::Relaxed) {
+                return Err(Error::new(ErrorKind::Cancelled, "the query was cancelled"));
             }
-        })
+            match batches.poll_recv(&mut context) {
+                Poll::Pending => std::thread::park_timeout(CANCEL),
+                Poll::Ready(None) => return Ok(None),
+                Poll::Ready(Some(Ok(batch))) if batch.num_rows() == 0 => {}
+                Poll::Ready(Some(Ok(batch))) => {
+                    return named(batch, schema).map(Some).map_err(|e| Error::of(&e, sql));
+                }
+                Poll::Ready(Some(Err(error))) => return Err(Error::of(&error, sql)),
+            }
+        }
+    }
+}
+
+impl Drop for Answer {
+    /// A step that is computed runs to its end in the threads of the query, and nothing waits for it.
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// Wakes the thread that waits for rows.
+struct Unpark(std::thread::Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
     }
 }
 
@@ -105,19 +130,36 @@ fn named(batch: RecordBatch, schema: &Schema) -> Result<RecordBatch, DataFusionE
     Ok(RecordBatch::try_new_with_options(schema, columns, &options)?)
 }
 
-/// The schema with labels where there are any, and where no two columns have one name then.
+/// The schema with labels where there are any. Of columns with the same name, the later ones have a number behind it.
 fn labelled(schema: &SchemaRef, labels: Vec<Option<String>>) -> SchemaRef {
-    if labels.len() != schema.fields().len() {
-        return Arc::clone(schema);
+    let mut names: Vec<String> = schema.fields().iter().map(|f| f.name().clone()).collect();
+    if labels.len() == names.len() {
+        let labels = names.iter().cloned().zip(labels);
+        let labels: Vec<_> = labels.map(|(name, label)| label.unwrap_or(name)).collect();
+        if labels.iter().collect::<BTreeSet<_>>().len() == labels.len() {
+            names = labels;
+        }
     }
-    let label = |(field, label): (&Arc<Field>, Option<String>)| match label {
-        Some(label) => Arc::new(field.as_ref().clone().with_name(label)),
-        None => Arc::clone(field),
-    };
-    let fields: Vec<_> = schema.fields().iter().zip(labels).map(label).collect();
-    let names: BTreeSet<_> = fields.iter().map(|field| field.name()).collect();
-    if names.len() < fields.len() {
-        return Arc::clone(schema);
-    }
+    let mut used: BTreeSet<String> = names.iter().cloned().collect();
+    let mut seen = BTreeSet::new();
+    let fields = schema.fields().iter().zip(names).map(|(field, name)| {
+        let mut unique = name.clone();
+        let mut number = 0;
+        while !seen.insert(unique.clone()) {
+            // A column that is called like this itself keeps its name.
+            loop {
+                number += 1;
+                unique = format!("{name}_{number}");
+                if used.insert(unique.clone()) {
+                    break;
+                }
+            }
+        }
+        match *field.name() == unique {
+            true => Arc::clone(field),
+            false => Arc::new(field.as_ref().clone().with_name(unique)),
+        }
+    });
+    let fields: Vec<_> = fields.collect();
     Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
 }

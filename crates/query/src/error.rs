@@ -3,6 +3,7 @@
 use std::fmt;
 
 use arrow_schema::ArrowError;
+use arrow_schema::DataType;
 use datafusion::common::Column;
 use datafusion::common::SchemaError;
 use datafusion::error::DataFusionError;
@@ -26,6 +27,9 @@ pub enum ErrorKind {
     Cancelled,
 }
 
+/// Line, first column and length, and the text of the line; numbers from 1.
+type Place = (usize, usize, usize, String);
+
 /// An error. Its text has the line of the query that it is about, with carets below the place.
 #[derive(Clone, Debug)]
 pub struct Error {
@@ -33,13 +37,14 @@ pub struct Error {
     pub kind: ErrorKind,
     message: String,
     hint: Option<String>,
-    /// Line, first column and length, and the text of the line; numbers from 1.
-    place: Option<(usize, usize, usize, String)>,
+    place: Option<Box<Place>>,
+    /// A word of the query that the place is found by.
+    near: Option<String>,
 }
 
 impl Error {
     pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), hint: None, place: None }
+        Self { kind, message: message.into(), hint: None, place: None, near: None }
     }
 
     pub(crate) fn input(message: impl Into<String>) -> Self {
@@ -59,6 +64,21 @@ impl Error {
         self
     }
 
+    /// At this word of the query, which is not known yet.
+    pub(crate) fn near(mut self, word: impl Into<String>) -> Self {
+        self.near = Some(word.into());
+        self
+    }
+
+    /// With the place of its word.
+    fn found_in(self, sql: &str) -> Self {
+        let span = self.near.as_deref().and_then(|word| find(sql, word));
+        match span {
+            Some(span) if self.place.is_none() => self.at(sql, span),
+            _ => self,
+        }
+    }
+
     /// At a span of the query.
     pub(crate) fn at(mut self, sql: &str, span: Span) -> Self {
         let (line, column) = (span.start.line as usize, span.start.column as usize);
@@ -66,7 +86,7 @@ impl Error {
         if let Some(text) = line.checked_sub(1).and_then(|at| sql.lines().nth(at)) {
             // The end of a span is the column behind its last character.
             let len = end.saturating_sub(column).max(1);
-            self.place = Some((line, column.max(1), len, text.to_owned()));
+            self.place = Some(Box::new((line, column.max(1), len, text.to_owned())));
         }
         self
     }
@@ -74,9 +94,10 @@ impl Error {
     /// With the place as in a part of the query that begins in this line; without it where that is not in the part.
     #[must_use]
     pub fn in_part(mut self, part: &str, first_line: usize) -> Self {
-        self.place = self.place.and_then(|(line, column, len, text)| {
+        self.place = self.place.and_then(|place| {
+            let (line, column, len, text) = *place;
             let line = line.checked_sub(first_line - 1).filter(|line| *line > 0)?;
-            (line <= part.lines().count()).then_some((line, column, len, text))
+            (line <= part.lines().count()).then(|| Box::new((line, column, len, text)))
         });
         self
     }
@@ -103,21 +124,32 @@ impl Error {
             DataFusionError::NotImplemented(text) if text.contains("single SQL statement") => {
                 Self::query("a query is one statement; - reads several from standard input")
             }
-            DataFusionError::NotImplemented(text) => Self::query(text.clone()),
-            DataFusionError::ResourcesExhausted(text) => {
-                let hint = "the limit of memory can be raised, or the query made to keep less";
-                Self::new(ErrorKind::Run, first_line(text)).with_hint(Some(hint.into()))
+            // What is behind a brace is the text of a value for programmers.
+            DataFusionError::NotImplemented(text) => {
+                Self::query(text.split(" {").next().unwrap_or(text).to_owned())
+            }
+            DataFusionError::ResourcesExhausted(_) => {
+                let hint = "a larger --memory, or a query that sorts, groups and joins fewer rows and columns";
+                let error =
+                    Self::new(ErrorKind::Run, "the query needs more than the limit of --memory");
+                error.with_hint(Some(hint.into()))
             }
             DataFusionError::External(inner) => match inner.downcast_ref::<Self>() {
-                Some(own) => own.clone(),
+                Some(own) => own.clone().found_in(sql),
                 None => Self::new(ErrorKind::Run, inner.to_string()),
             },
             // Functions refuse their arguments: networks, intervals, texts that are no numbers.
-            DataFusionError::Execution(text) => Self::query(text.clone()),
+            DataFusionError::Execution(text) => {
+                let quoted = text.split('\'').nth(1).unwrap_or_default();
+                match find(sql, quoted).filter(|_| !quoted.is_empty()) {
+                    Some(span) => Self::query(text.clone()).at(sql, span),
+                    None => Self::query(text.clone()),
+                }
+            }
             DataFusionError::ArrowError(inner, _) => match &**inner {
                 ArrowError::IoError(..) => Self::new(ErrorKind::Run, inner.to_string()),
                 ArrowError::ExternalError(inner) => match inner.downcast_ref::<Self>() {
-                    Some(own) => own.clone(),
+                    Some(own) => own.clone().found_in(sql),
                     None => Self::new(ErrorKind::Run, inner.to_string()),
                 },
                 other => Self::query(of_value(&other.to_string())),
@@ -142,7 +174,16 @@ impl Error {
                     None => field.name.clone(),
                 };
                 let known = || valid_fields.iter().map(Column::name);
-                let near = suggestion(&full, known()).or_else(|| suggestion(&field.name, known()));
+                if let Some(wrong) = of_alias(field, valid_fields) {
+                    let table = field.relation.as_ref().map_or("", |relation| relation.table());
+                    return match find(sql, &full) {
+                        Some(span) => wrong.at(sql, span),
+                        None => wrong.near(table).found_in(sql),
+                    };
+                }
+                let near = suggestion(&full, known())
+                    .or_else(|| suggestion(&field.name, known()))
+                    .or_else(|| elsewhere(&field.name));
                 let name = if find(sql, &full).is_some() { &full } else { &field.name };
                 let mut all = Self::query(format!("no column is named '{name}'")).with_hint(near);
                 if let Some(span) = find(sql, name) {
@@ -190,7 +231,7 @@ impl Error {
         let hint = known.map(|function| format!("{} {}", function.usage, function.doc));
         let what = match types {
             "" => format!("{name} needs arguments"),
-            types => format!("{name} does not take {types}"),
+            types => format!("{name} does not take {}", in_words(types)),
         };
         let all = Self::query(what).with_hint(hint);
         Some(match find(sql, name) {
@@ -217,6 +258,19 @@ impl Error {
                 None => all,
             };
         }
+        if let Some(rest) = text.strip_prefix("Projections require unique expression names") {
+            let name = rest.split('"').nth(1).unwrap_or_default();
+            let name = name.rsplit(" AS ").next().unwrap_or(name);
+            let hint = "give one of them another name: expression AS name";
+            let all = Self::query(format!("two columns are named '{name}'"));
+            return all.with_hint(Some(hint.to_owned())).near(name).found_in(sql);
+        }
+        if text.starts_with("Substring without for/from") {
+            let hint = "substr(text, first, count) counts from 1";
+            let all = Self::query("substr needs the number of its first character");
+            let word = if find(sql, "substr").is_some() { "substr" } else { "substring" };
+            return all.with_hint(Some(hint.to_owned())).near(word).found_in(sql);
+        }
         // "… call to 'cidr' …": the place of the function.
         let quoted =
             text.split('\'').nth(1).filter(|name| text.contains("function") && !name.is_empty());
@@ -240,6 +294,47 @@ fn of_value(text: &str) -> String {
     first.into_iter().chain(letters).collect()
 }
 
+/// Names of types, as DataFusion lists them, in words.
+fn in_words(types: &str) -> String {
+    let word = |ty: &str| match ty.split('(').next().unwrap_or(ty) {
+        "Utf8" | "LargeUtf8" | "Utf8View" => "a string".to_owned(),
+        "Boolean" => "a boolean".to_owned(),
+        "Timestamp" => "a time".to_owned(),
+        "List" | "LargeList" => "a list".to_owned(),
+        ty if ["Int", "UInt", "Float", "Decimal"].iter().any(|kind| ty.starts_with(kind)) => {
+            "a number".to_owned()
+        }
+        _ => ty.to_owned(),
+    };
+    // A comma in parentheses is part of a type.
+    let (mut words, mut depth, mut start) = (Vec::new(), 0_u32, 0);
+    for (at, c) in types.char_indices() {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            ',' if depth == 0 => {
+                words.push(word(types.get(start..at).unwrap_or_default().trim()));
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    words.push(word(types.get(start..).unwrap_or_default().trim()));
+    words.join(" and ")
+}
+
+/// A type as SQL calls it.
+pub(crate) fn type_name(ty: &DataType) -> String {
+    match ty {
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => "a string".to_owned(),
+        DataType::Boolean => "a boolean".to_owned(),
+        DataType::Timestamp(..) => "a time".to_owned(),
+        DataType::List(_) | DataType::LargeList(_) => "a list".to_owned(),
+        ty if ty.is_numeric() => "a number".to_owned(),
+        ty => ty.to_string(),
+    }
+}
+
 fn first_line(text: &str) -> String {
     text.lines().next().unwrap_or_default().to_owned()
 }
@@ -247,7 +342,7 @@ fn first_line(text: &str) -> String {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)?;
-        if let Some((line, column, len, text)) = &self.place {
+        if let Some((line, column, len, text)) = self.place.as_deref() {
             let margin = line.to_string();
             let before = " ".repeat(column - 1);
             write!(
@@ -275,7 +370,8 @@ fn tokens(sql: &str) -> Vec<(Token, Span)> {
     tokens.unwrap_or_default().into_iter().map(|t| (t.token, t.span)).collect()
 }
 
-/// Position of a name in a query: as one word, or as words with dots between.
+/// Position of a name in a query: as one word, or as words with dots between; that of its use rather than that of an
+/// alias behind AS.
 pub(crate) fn find(sql: &str, name: &str) -> Option<Span> {
     let tokens = tokens(sql);
     let text = |token: &Token| match token {
@@ -284,20 +380,54 @@ pub(crate) fn find(sql: &str, name: &str) -> Option<Span> {
         Token::SingleQuotedString(text) => Some(text.clone()),
         _ => None,
     };
+    let mut alias = None;
+    let mut is_alias = false;
     for start in 0..tokens.len() {
+        let is_named = is_alias;
+        is_alias = match &tokens[start].0 {
+            Token::Whitespace(_) => is_alias,
+            Token::Word(word) => {
+                word.quote_style.is_none() && word.value.eq_ignore_ascii_case("as")
+            }
+            _ => false,
+        };
         let mut joined = String::new();
         for (token, span) in tokens.get(start..).unwrap_or_default() {
             let Some(text) = text(token) else { break };
             joined.push_str(&text);
             if joined.eq_ignore_ascii_case(name) {
-                return Some(Span { start: tokens[start].1.start, end: span.end });
+                let found = Span { start: tokens[start].1.start, end: span.end };
+                if !is_named {
+                    return Some(found);
+                }
+                alias = alias.or(Some(found));
             }
             if joined.len() >= name.len() {
                 break;
             }
         }
     }
-    None
+    alias
+}
+
+/// Position of words and signs in a query, one after the other. Words are found without case, and not in quotes; `SAMPLE`
+/// is `TABLESAMPLE`, too.
+pub(crate) fn find_tokens(sql: &str, words: &str) -> Option<Span> {
+    let is = |token: &Token, word: &str| match token {
+        Token::Word(found) => {
+            let found = found.quote_style.is_none().then(|| found.value.to_ascii_uppercase());
+            found.is_some_and(|found| found == word || found == format!("TABLE{word}"))
+        }
+        other => other.to_string() == word,
+    };
+    let mut tokens = tokens(sql);
+    tokens.retain(|(token, _)| !matches!(token, Token::Whitespace(_)));
+    let words: Vec<_> = words.split(' ').collect();
+    let found = tokens
+        .windows(words.len())
+        .find(|window| window.iter().zip(&words).all(|((token, _), word)| is(token, word)))?;
+    let ((_, first), (_, last)) = (found.first()?, found.last()?);
+    Some(Span { start: first.start, end: last.end })
 }
 
 /// The names that are most like one that is not known.
@@ -305,7 +435,8 @@ pub(crate) fn suggestion<'a>(name: &str, known: impl Iterator<Item = &'a str>) -
     let wanted = name.to_ascii_lowercase();
     let last = wanted.rsplit('.').next().unwrap_or(&wanted);
     let mut near: Vec<(usize, &str)> = Vec::new();
-    for candidate in known {
+    // What is not known is no suggestion, even if another table has a column of this name.
+    for candidate in known.filter(|known| !known.eq_ignore_ascii_case(name)) {
         let other = candidate.to_ascii_lowercase();
         let of_last = other.rsplit('.').next().is_some_and(|end| end == last);
         let far = if of_last { 0 } else { distance(&wanted, &other) };
@@ -317,6 +448,36 @@ pub(crate) fn suggestion<'a>(name: &str, known: impl Iterator<Item = &'a str>) -
     near.sort_unstable();
     let names: Vec<_> = near.iter().take(3).map(|(_, name)| *name).collect();
     (!names.is_empty()).then(|| format!("did you mean {}?", names.join(", ")))
+}
+
+/// The error of a column whose name is known, behind the name of a table that is not.
+fn of_alias(field: &Column, valid: &[Column]) -> Option<Error> {
+    let table = field.relation.as_ref()?.table();
+    let of = |column: &Column| column.relation.as_ref().map(|relation| relation.table().to_owned());
+    let prefix = format!("{table}.");
+    let is_known = valid.iter().any(|column| {
+        of(column).is_some_and(|known| known == table) || column.name.starts_with(&prefix)
+    });
+    let tables: std::collections::BTreeSet<_> = valid.iter().filter_map(of).collect();
+    if is_known || tables.is_empty() {
+        return None;
+    }
+    let names: Vec<_> = tables.into_iter().collect();
+    let hint = format!("the query calls its tables {}", names.join(", "));
+    let error = Error::query(format!("no table of the query is called '{table}'"));
+    Some(error.with_hint(Some(hint)))
+}
+
+/// The logs that have a column of this name, or a hint about strings where none has.
+fn elsewhere(name: &str) -> Option<String> {
+    let has = |schema: &gannet_log::Schema| schema.fields.iter().any(|f| f.name == name);
+    let schemas = gannet_engine::schemas();
+    let logs: Vec<_> =
+        schemas.iter().filter(|schema| has(schema)).map(|s| s.path).take(5).collect();
+    Some(match logs.is_empty() {
+        true => format!("a string is in single quotes: '{name}'"),
+        false => format!("a column of this name is in {}", logs.join(", ")),
+    })
 }
 
 /// Edits from one word to another: characters inserted, removed, replaced, or swapped with the next.
@@ -377,10 +538,14 @@ mod tests {
         let text = "Failed to coerce arguments to satisfy a call to 'cidr' function: coercion from Utf8 to the \
                     signature Exact(Utf8, Utf8) failed. No function matches the given name and argument types \
                     'cidr(Utf8)'. You might need to add explicit type casts.";
+        assert_eq!(
+            in_words("Timestamp(Microsecond, Some(\"UTC\")), Int64, Date32"),
+            "a time and a number and Date32"
+        );
         let error = Error::of_plan(text, "SELECT CIDR(uid)");
         assert_eq!(
             error.to_string(),
-            "cidr does not take Utf8\n 1 | SELECT CIDR(uid)\n   |        ^^^^"
+            "cidr does not take a string\n 1 | SELECT CIDR(uid)\n   |        ^^^^"
         );
         assert!(error.hint().is_some_and(|hint| hint.starts_with("cidr(addr, '10.0.0.0/8') ")));
         assert_eq!(

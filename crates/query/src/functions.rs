@@ -13,7 +13,6 @@ use arrow_array::builder::Int64Builder;
 use arrow_array::builder::ListBuilder;
 use arrow_schema::DataType;
 use arrow_schema::Field;
-use arrow_schema::TimeUnit;
 use datafusion::common::exec_err;
 use datafusion::error::DataFusionError;
 use datafusion::error::Result;
@@ -26,6 +25,9 @@ use gannet_base::Addr;
 use gannet_base::ConnId;
 use gannet_base::Subnet;
 
+use crate::arithmetic::Operation;
+use crate::arithmetic::Operator;
+use crate::arithmetic::utc;
 use crate::session::Shared;
 
 /// A function that gannet adds to those of DataFusion.
@@ -40,7 +42,7 @@ pub struct Function {
 }
 
 /// All of them.
-pub const FUNCTIONS: [Function; 6] = [
+pub const FUNCTIONS: [Function; 7] = [
     Function {
         name: "cidr",
         usage: "cidr(addr, '10.0.0.0/8')",
@@ -64,7 +66,12 @@ pub const FUNCTIONS: [Function; 6] = [
     Function {
         name: "hist",
         usage: "hist(ts, '1m')",
-        doc: "the start of the interval that a time is in: 500ms, 10s, 1m, 6h, 1d",
+        doc: "the start of the interval that a time is in: 500ms, 10s, 1m, 6h, 1d, 1w",
+    },
+    Function {
+        name: "epoch",
+        usage: "epoch(ts)",
+        doc: "the seconds of a time since 1970, or of an interval",
     },
     Function {
         name: "packets",
@@ -76,7 +83,7 @@ pub const FUNCTIONS: [Function; 6] = [
 /// The functions, to be registered.
 pub(crate) fn all(shared: &Arc<Shared>) -> Vec<ScalarUDF> {
     use DataType::{Boolean, Int64, Utf8};
-    let utc = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
+    let utc = utc();
     let numbers = DataType::List(Arc::new(Field::new("item", Int64, true)));
     let fixed =
         |name, inputs: &[DataType], output: DataType, run: fn(&[ArrayRef]) -> Result<ArrayRef>| {
@@ -90,6 +97,7 @@ pub(crate) fn all(shared: &Arc<Shared>) -> Vec<ScalarUDF> {
         fixed("community_id", &[Utf8, Int64, Utf8, Int64, Utf8], Utf8, community_id),
         fixed("domain", &[Utf8], Utf8, domain),
         fixed("hist", &[utc.clone(), Utf8], utc, hist),
+        ScalarUDF::from(Operator::new(Operation::Epoch)),
         create_udf("packets", vec![Utf8], numbers, Volatility::Stable, packets),
     ]
 }
@@ -110,7 +118,7 @@ fn on_arrays(
     })
 }
 
-fn as_array<T: 'static>(arrays: &[ArrayRef], at: usize) -> Result<&T> {
+pub(crate) fn as_array<T: 'static>(arrays: &[ArrayRef], at: usize) -> Result<&T> {
     let array = arrays.get(at).and_then(|array| array.as_any().downcast_ref());
     array.ok_or_else(|| DataFusionError::Internal("an argument of another type".to_owned()))
 }
@@ -126,9 +134,9 @@ fn cidr(arrays: &[ArrayRef]) -> Result<ArrayRef> {
         };
         let subnet = match &last {
             Some((text, subnet)) if *text == net => *subnet,
-            _ => match net.parse::<Subnet>() {
-                Ok(subnet) => subnet,
-                Err(_) => {
+            _ => match subnet(net) {
+                Some(subnet) => subnet,
+                None => {
                     return exec_err!(
                         "cidr: '{net}' is no network: write 10.0.0.0/8 or 2001:db8::/32"
                     );
@@ -139,6 +147,15 @@ fn cidr(arrays: &[ArrayRef]) -> Result<ArrayRef> {
         found.push(Some(addr.parse::<Addr>().is_ok_and(|addr| subnet.contains(addr))));
     }
     Ok(Arc::new(BooleanArray::from(found)))
+}
+
+/// A network, or the network of one address.
+fn subnet(text: &str) -> Option<Subnet> {
+    if let Ok(subnet) = text.parse() {
+        return Some(subnet);
+    }
+    let length = if text.parse::<Addr>().ok()?.is_v4() { 32 } else { 128 };
+    format!("{text}/{length}").parse().ok()
 }
 
 fn is_private(arrays: &[ArrayRef]) -> Result<ArrayRef> {
@@ -321,6 +338,10 @@ mod tests {
         let found = bools(&cidr(&[addrs, nets]).unwrap());
         assert_eq!(found[..4], [Some(true), Some(false), Some(true), Some(false)]);
         assert!(cidr(&[strings(&["10.0.0.1"]), strings(&["10/33"])]).is_err());
+        // An address without a length is a network of one host.
+        let hosts = strings(&["10.0.0.1", "2001:db8::1"]);
+        let found = bools(&cidr(&[strings(&["10.0.0.1", "2001:db8::2"]), hosts]).unwrap());
+        assert_eq!(found, [Some(true), Some(false)]);
     }
 
     #[test]

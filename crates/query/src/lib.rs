@@ -15,14 +15,18 @@
 #![cfg(feature = "datafusion")]
 
 mod answer;
+mod arithmetic;
 mod capture;
+mod clauses;
 mod convert;
 mod error;
 mod functions;
 mod listing;
 mod names;
 mod output;
+mod rewrite;
 mod session;
+mod sum;
 mod table;
 mod text;
 

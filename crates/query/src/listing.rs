@@ -1,5 +1,7 @@
 //! From paths to captures and logs.
 
+use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::io::BufRead;
@@ -49,6 +51,7 @@ pub(crate) enum Format {
 /// in addition to captures and logs is skipped, and named in `skipped`.
 pub(crate) fn list(paths: &[PathBuf], skipped: &mut Vec<String>) -> Result<Vec<Source>, Error> {
     let mut sources = Vec::new();
+    let named = |paths: &[PathBuf], path: &Path| paths.iter().any(|named| named == path);
     for path in paths {
         if path.is_dir() {
             folder(path, &mut sources, skipped)?;
@@ -58,7 +61,58 @@ pub(crate) fn list(paths: &[PathBuf], skipped: &mut Vec<String>) -> Result<Vec<S
             pattern(path, &mut sources, skipped)?;
         }
     }
+    let mut seen = BTreeSet::new();
+    sources.retain(|source: &Source| {
+        // Of a file that is given several times, the rows are there once.
+        let path = source.path.canonicalize();
+        seen.insert(path.unwrap_or_else(|_| source.path.clone()))
+    });
+    let copies = copies(&sources);
+    let is_copy = copies.iter().zip(&sources).map(|(copy, source)| {
+        // A file that is named itself is meant.
+        let copy = copy.as_ref().filter(|_| !named(paths, &source.path))?;
+        skipped.push(format!(
+            "{}: {} has the same log in another format",
+            source.path.display(),
+            copy.display()
+        ));
+        Some(())
+    });
+    let is_copy: Vec<bool> = is_copy.map(|copy| copy.is_some()).collect();
+    let mut at = is_copy.into_iter();
+    sources.retain(|_| !at.next().unwrap_or_default());
     Ok(sources)
+}
+
+/// Of each source, the file of its folder that has the same log in a better format: one whose name is the same up to what
+/// names the format.
+fn copies(sources: &[Source]) -> Vec<Option<PathBuf>> {
+    const FORMATS: [Format; 3] = [Format::Parquet, Format::Tsv, Format::Json];
+    let rank = |format: Format| FORMATS.iter().position(|known| *known == format);
+    let key = |source: &Source| {
+        let Content::Log { log, .. } = &source.content else { return None };
+        let name = source.path.file_name()?.to_string_lossy();
+        let mut name = &*name;
+        for ending in [".gz", ".zst", ".log", ".json", ".jsonl", ".ndjson", ".tsv", ".parquet"] {
+            name = name.strip_suffix(ending).unwrap_or(name);
+        }
+        Some((log.clone(), source.path.parent()?.to_owned(), name.to_owned()))
+    };
+    let mut best = BTreeMap::new();
+    for source in sources {
+        let Content::Log { format, .. } = &source.content else { continue };
+        let Some(key) = key(source) else { continue };
+        let entry = best.entry(key).or_insert((rank(*format), *format, source.path.clone()));
+        if rank(*format) < entry.0 {
+            *entry = (rank(*format), *format, source.path.clone());
+        }
+    }
+    let copy = |source: &Source| {
+        let Content::Log { format, .. } = &source.content else { return None };
+        let (_, better, path) = best.get(&key(source)?)?;
+        (better != format).then(|| path.clone())
+    };
+    sources.iter().map(copy).collect()
 }
 
 fn pattern(path: &Path, to: &mut Vec<Source>, skipped: &mut Vec<String>) -> Result<(), Error> {
@@ -154,13 +208,23 @@ fn stem(path: &Path) -> String {
     name.split('.').next().unwrap_or_default().to_owned()
 }
 
+/// Whether a file is packed with gzip or zstd.
+pub(crate) fn is_packed(path: &Path) -> bool {
+    let mut head = [0; 4];
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut head));
+    read.is_ok() && (head.starts_with(&GZIP) || head == ZSTD)
+}
+
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+
 /// The text of a file, which may be packed with gzip or zstd.
 pub(crate) fn open(path: &Path) -> io::Result<Box<dyn BufRead + Send>> {
     let mut file = BufReader::with_capacity(1 << 16, File::open(path)?);
     let head = file.fill_buf()?;
-    Ok(if head.starts_with(&[0x1f, 0x8b]) {
+    Ok(if head.starts_with(&GZIP) {
         Box::new(BufReader::with_capacity(1 << 16, flate2::bufread::MultiGzDecoder::new(file)))
-    } else if head.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
+    } else if head.starts_with(&ZSTD) {
         Box::new(BufReader::with_capacity(1 << 16, zstd::Decoder::with_buffer(file)?))
     } else {
         Box::new(file)

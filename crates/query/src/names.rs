@@ -71,10 +71,12 @@ impl VisitorMut for Declared {
     }
 }
 
-/// What a statement declares. Statements that are no queries are refused.
-pub(crate) fn declared(statement: &mut Statement) -> Result<Declared, Error> {
+/// What a statement declares. Statements that are no queries are refused, and clauses that are not executed.
+pub(crate) fn declared(statement: &mut Statement, sql: &str) -> Result<Declared, Error> {
     let mut declared = Declared::default();
-    let _ = query(statement)?.visit(&mut declared);
+    let query = query(statement)?;
+    crate::clauses::check(query, sql)?;
+    let _ = query.visit(&mut declared);
     Ok(declared)
 }
 
@@ -101,6 +103,12 @@ pub(crate) fn labels(statement: &Statement) -> Vec<Option<String>> {
     select.projection.iter().map(label).collect::<Option<_>>().unwrap_or_default()
 }
 
+/// Whether a statement asks for the names of tables.
+pub(crate) fn is_show_tables(statement: &Statement) -> bool {
+    let Statement::Statement(inner) = statement else { return false };
+    matches!(**inner, ast::Statement::ShowTables { .. })
+}
+
 /// The query in a statement.
 fn query(statement: &mut Statement) -> Result<&mut ast::Statement, Error> {
     match statement {
@@ -116,7 +124,7 @@ fn query(statement: &mut Statement) -> Result<&mut ast::Statement, Error> {
 }
 
 fn refused() -> Error {
-    Error::query("only queries are run: SELECT, WITH, VALUES, EXPLAIN, DESCRIBE")
+    Error::query("only queries are run: SELECT, WITH, VALUES, EXPLAIN, DESCRIBE, SHOW TABLES")
 }
 
 /// Calls `resolve` for the name of each table; the identifier that it returns replaces the name.
@@ -190,5 +198,6 @@ pub(crate) fn columns<'a>(
         }
         ControlFlow::Continue(())
     });
+    crate::rewrite::expressions(query(statement)?);
     Ok(())
 }

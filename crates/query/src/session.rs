@@ -15,8 +15,10 @@ use datafusion::common::TableReference;
 use datafusion::config::Dialect;
 use datafusion::datasource::TableProvider as _;
 use datafusion::error::DataFusionError;
+use datafusion::execution::FunctionRegistry as _;
 use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::logical_expr::AggregateUDF;
 use datafusion::prelude::SQLOptions;
 use datafusion::prelude::SessionConfig;
 use datafusion::prelude::SessionContext;
@@ -25,12 +27,14 @@ use tokio::runtime::Runtime;
 
 use crate::Answer;
 use crate::Error;
+use crate::arithmetic::Planner;
 use crate::error::suggestion;
 use crate::functions;
 use crate::listing;
 use crate::listing::Content;
 use crate::listing::Source;
 use crate::names;
+use crate::sum::CheckedSum;
 use crate::table::LogTable;
 
 /// How queries run.
@@ -110,8 +114,6 @@ impl Shared {
 /// Answers queries about captures and logs.
 pub struct Session {
     context: SessionContext,
-    /// There until the session is dropped.
-    runtime: Option<Runtime>,
     sources: Vec<Source>,
     shared: Arc<Shared>,
 }
@@ -125,11 +127,6 @@ impl Session {
         let mut skipped = Vec::new();
         let sources = listing::list(paths, &mut skipped)?;
         let failed = |e: DataFusionError| Error::new(crate::ErrorKind::Run, e.to_string());
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(options.threads.max(1))
-            .enable_time()
-            .build()
-            .map_err(|e| Error::new(crate::ErrorKind::Run, e.to_string()))?;
         let pool = Arc::new(FairSpillPool::new(options.memory));
         let environment =
             RuntimeEnvBuilder::new().with_memory_pool(pool).build_arc().map_err(failed)?;
@@ -140,7 +137,7 @@ impl Session {
         // Which rows a file has is decided by its pages and bloom filters.
         settings.execution.parquet.pushdown_filters = true;
         settings.execution.parquet.reorder_filters = true;
-        let context = SessionContext::new_with_config_rt(config, environment);
+        let mut context = SessionContext::new_with_config_rt(config, environment);
         let captures = captures_of(&sources);
         let shared = Arc::new(Shared {
             options,
@@ -153,10 +150,12 @@ impl Session {
         for function in functions::all(&shared) {
             context.register_udf(function);
         }
+        context.register_udaf(AggregateUDF::from(CheckedSum::new()));
+        context.register_expr_planner(Arc::new(Planner)).map_err(failed)?;
         for text in skipped {
             shared.warn(format!("skipped {text}"));
         }
-        Ok(Self { context, runtime: Some(runtime), sources, shared })
+        Ok(Self { context, sources, shared })
     }
 
     /// Set to end the query that runs.
@@ -225,7 +224,18 @@ impl Session {
         let failed = |e: DataFusionError| Error::of(&e, sql);
         let mut statement =
             self.context.state().sql_to_statement(sql, &Dialect::Generic).map_err(failed)?;
-        let declared = names::declared(&mut statement)?;
+        if names::is_show_tables(&statement) {
+            let names =
+                self.tables().into_iter().map(|name| format!("('{}')", name.replace('\'', "''")));
+            let names: Vec<_> = names.collect();
+            return match names.is_empty() {
+                true => self.query("SELECT '' AS name WHERE false"),
+                false => {
+                    self.query(&format!("SELECT * FROM (VALUES {}) t(name)", names.join(", ")))
+                }
+            };
+        }
+        let declared = names::declared(&mut statement, sql)?;
         let labels = names::labels(&statement);
         let mut columns = BTreeSet::new();
         let mut captures = captures_of(&self.sources);
@@ -248,7 +258,8 @@ impl Session {
         names::columns(&mut statement, &declared, columns.iter().map(String::as_str))?;
         *self.shared.captures.lock().unwrap_or_else(PoisonError::into_inner) = captures;
         *self.shared.inputs.lock().unwrap_or_else(PoisonError::into_inner) = inputs;
-        let stream = self.runtime().block_on(async {
+        let runtime = runtime(self.shared.options.threads)?;
+        let stream = runtime.block_on(async {
             let plan = self.context.state().statement_to_plan(statement).await?;
             let only_queries = SQLOptions::new()
                 .with_allow_ddl(false)
@@ -259,12 +270,7 @@ impl Session {
         });
         let stream = stream.map_err(failed)?;
         let stop = Arc::clone(&self.shared.stop);
-        Ok(Answer::start(sql, stream, labels, self.runtime().handle(), stop))
-    }
-
-    #[expect(clippy::expect_used, reason = "only drop() takes it")]
-    fn runtime(&self) -> &Runtime {
-        self.runtime.as_ref().expect("a runtime")
+        Ok(Answer::start(sql, stream, labels, runtime, stop))
     }
 
     fn no_table(&self, name: &str) -> Error {
@@ -273,14 +279,22 @@ impl Session {
             true => Some(
                 "no capture or log is given; FROM 'trace.pcap' names one in the query".to_owned(),
             ),
-            false => suggestion(name, known.iter().map(String::as_str)),
+            false => suggestion(name, known.iter().map(String::as_str)).or_else(|| {
+                let most = known.len() <= SHOWN;
+                let names =
+                    known.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
+                Some(format!("the tables are {names}{}", if most { "" } else { ", …" }))
+            }),
         };
+        if Path::new(name).extension().is_some() {
+            let hint = Some(format!("a path is in single quotes: FROM '{name}'"));
+            return Error::query(format!("no table is named '{name}'")).with_hint(hint);
+        }
         Error::query(format!("no table is named '{name}'")).with_hint(hint)
     }
 
     /// The table that a name stands for: a log of all sources, a file, or a log of a file. `None` for names that the
     /// query declares, and DataFusion's own.
-    #[expect(clippy::result_large_err, reason = "an error ends the query")]
     fn resolve(
         &self,
         parts: &[Ident],
@@ -325,6 +339,15 @@ impl Session {
                 let full = format!("{name}.{}", log.value);
                 Ok(Some(Found::new(&full, table.ok_or_else(missing)?, sources, first)))
             }
+            [_, ending] if !is_schema(name) => {
+                let path = format!("{name}.{}", ending.value);
+                let hint = match Path::new(&path).exists() {
+                    true => format!("a path is in single quotes: FROM '{path}'"),
+                    false => "a log of a capture is FROM 'trace.pcap'.dns".to_owned(),
+                };
+                let error = Error::query(format!("no table is named '{path}'"));
+                Err((error.with_hint(Some(hint)), first.span.union(&ending.span)))
+            }
             // DataFusion reports what it does not know.
             _ => Ok(None),
         }
@@ -337,13 +360,22 @@ impl Session {
 }
 
 impl Drop for Session {
-    /// A query that was cancelled may still compute one step: nothing waits for it.
+    /// Analyses of captures end.
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Relaxed);
-        if let Some(runtime) = self.runtime.take() {
-            runtime.shutdown_background();
-        }
     }
+}
+
+/// Tables that a hint names.
+const SHOWN: usize = 20;
+
+/// The threads of a query.
+fn runtime(threads: usize) -> Result<Runtime, Error> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(threads.max(1))
+        .enable_time()
+        .build()
+        .map_err(|e| Error::new(crate::ErrorKind::Run, e.to_string()))
 }
 
 /// A table that a name stands for.
@@ -361,6 +393,10 @@ impl Found {
         let ident = Ident { value: name.to_owned(), quote_style: Some('"'), span: at.span };
         Self { name: name.to_owned(), table, sources, ident }
     }
+}
+
+fn is_schema(name: &str) -> bool {
+    ["information_schema", "public"].iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
 fn captures_of(sources: &[Source]) -> Vec<PathBuf> {

@@ -32,6 +32,7 @@ use serde_json::Value;
 use crate::Error;
 use crate::convert::fit;
 use crate::listing::Format;
+use crate::listing::is_packed;
 use crate::listing::open;
 use crate::session::Shared;
 
@@ -80,7 +81,17 @@ impl PartitionStream for TextRows {
                 _ => tsv(input, &schema, &mut problems, send),
             });
             problems.report(&path, &shared);
-            read.map_err(|e| Error::input(format!("{}: {e}", path.display())).into())
+            match read {
+                Ok(()) => Ok(()),
+                // Packed data that is cut or damaged: the rows before it are right.
+                Err(error) if is_packed(&path) => {
+                    let path = path.display();
+                    let text = "the packed data ends early or is damaged; rows before it are read";
+                    shared.damaged(format!("{path}: {text} ({error})"));
+                    Ok(())
+                }
+                Err(error) => Err(Error::input(format!("{}: {error}", path.display())).into()),
+            }
         });
         builder.build()
     }
@@ -152,6 +163,14 @@ fn next_line(input: &mut dyn BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
         line.pop();
     }
     Ok(true)
+}
+
+/// The next line, as `next_line`; an error is the end, and is kept.
+fn read_line(input: &mut dyn BufRead, line: &mut Vec<u8>, damage: &mut Option<io::Error>) -> bool {
+    next_line(input, line).unwrap_or_else(|error| {
+        *damage = Some(error);
+        false
+    })
 }
 
 /// Packed rows on their way into batches.
@@ -270,7 +289,8 @@ fn tsv(
     // Of each column of the file, which of the wanted ones it is.
     let mut wanted: Vec<Option<usize>> = Vec::new();
     let mut is_new = true;
-    while next_line(&mut input, &mut line)? {
+    let mut damage = None;
+    while read_line(&mut input, &mut line, &mut damage) {
         if line.starts_with(b"#") {
             is_new |= header.line(&line);
             continue;
@@ -311,7 +331,7 @@ fn tsv(
         }
     }
     rows.send(true)?;
-    Ok(())
+    damage.map_or(Ok(()), Err)
 }
 
 fn tsv_cell(
@@ -432,8 +452,10 @@ pub(crate) fn json_schema(mut input: Box<dyn BufRead + Send>, log: &str) -> io::
     let mut others: Vec<(String, Found)> = Vec::new();
     let mut seen = vec![false; known.len()];
     let (mut line, mut row) = (Vec::new(), Vec::new());
+    let mut damage = None;
     for _ in 0..LOOKED_AT {
-        if !next_line(&mut input, &mut line)? {
+        // Damage is reported where rows are read.
+        if !read_line(&mut input, &mut line, &mut damage) {
             break;
         }
         let Ok(Value::Object(object)) = serde_json::from_slice(&line) else { continue };
@@ -527,7 +549,8 @@ fn json(
     let fields: Vec<Field> = all.iter().filter(is_wanted).copied().collect();
     let mut rows = Rows { fields, packer: RowPacker::default(), packed: 0, send: &mut send };
     let (mut line, mut row) = (Vec::new(), Vec::new());
-    while next_line(&mut input, &mut line)? {
+    let mut damage = None;
+    while read_line(&mut input, &mut line, &mut damage) {
         if line.trim_ascii().is_empty() {
             continue;
         }
@@ -554,7 +577,7 @@ fn json(
         }
     }
     rows.send(true)?;
-    Ok(())
+    damage.map_or(Ok(()), Err)
 }
 
 fn json_cell(value: Option<&Value>, field: &Field, rows: &mut RowPacker, problems: &mut Problems) {

@@ -75,7 +75,7 @@ pub(crate) struct Args {
     /// A table, also where standard output is no terminal
     #[arg(long, group = "how")]
     table: bool,
-    /// Write the answer to this file
+    /// Write the answer to this file; .csv, .json and .parquet choose the format
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Memory of sorts, groups and joins; beyond it they use temporary files
@@ -104,6 +104,18 @@ enum Form {
     Parquet,
 }
 
+impl Form {
+    /// The format that the name of a file ends with.
+    fn of_file(path: &Path) -> Option<Self> {
+        match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
+            "json" | "jsonl" | "ndjson" => Some(Self::Json),
+            "parquet" => Some(Self::Parquet),
+            "csv" => Some(Self::Csv),
+            _ => None,
+        }
+    }
+}
+
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let terminal = Terminal::new(false);
     let (sql, paths) = args.query();
@@ -115,6 +127,22 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             return Ok(Outcome::NoCapture);
         }
     };
+    if let Some(text) = sql.as_deref()
+        && !text.contains(char::is_whitespace)
+        && !prompt::COMMANDS.contains(&text)
+        && text.contains(['/', '.'])
+    {
+        terminal.error(&format_args!("{text}: no such file or folder"));
+        if paths.iter().any(|path| path.to_string_lossy().contains(char::is_whitespace)) {
+            terminal.hint(&"the query comes first, before the paths");
+        }
+        return Ok(Outcome::NoCapture);
+    }
+    if let Some(query) = swapped(sql.as_deref(), &paths) {
+        terminal.error(&format_args!("'{query}' is no file or folder"));
+        terminal.hint(&"the query comes first, before the paths");
+        return Ok(Outcome::NoCapture);
+    }
     let session = match Session::new(&paths, args.options(filter)) {
         Ok(session) => session,
         Err(error) => return Ok(report(&error, &terminal)),
@@ -134,9 +162,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         None => {
             let mut text = String::new();
             io::stdin().read_to_string(&mut text).context("standard input")?;
-            let (mut queries, rest) = prompt::statements(&text);
-            queries.extend(Some(rest).filter(|rest| !rest.is_empty()));
-            queries
+            prompt::lines(&text)
         }
     };
     if queries.len() > 1 && (args.out.is_some() || args.parquet) {
@@ -147,12 +173,31 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     }
     let mut outcome = Outcome::Done;
     for sql in queries {
+        if sql.starts_with('.') {
+            if !prompt::command(&sql, &session, &terminal)? {
+                break;
+            }
+            continue;
+        }
         outcome = outcome.max(args.answer(&session, &sql, &terminal)?);
         if let Some(stopped) = stop.asked() {
             return Ok(stopped);
         }
     }
     Ok(outcome)
+}
+
+/// A query that stands where a path is expected.
+fn swapped(sql: Option<&str>, paths: &[PathBuf]) -> Option<String> {
+    if sql.is_some() {
+        return None;
+    }
+    let words = paths.iter().filter(|path| !path.exists()).map(|path| path.to_string_lossy());
+    let is_query = |text: &str| {
+        let first = text.split_whitespace().next().unwrap_or_default().to_ascii_lowercase();
+        ["select", "with", "values", "explain", "describe", "from"].contains(&first.as_str())
+    };
+    words.into_iter().find(|text| is_query(text)).map(std::borrow::Cow::into_owned)
 }
 
 /// Prints an error with its hint.
@@ -199,6 +244,7 @@ impl Args {
             () if self.json => Form::Json,
             () if self.parquet => Form::Parquet,
             () if self.table => Form::Table,
+            () if let Some(form) = self.out.as_deref().and_then(Form::of_file) => form,
             () if self.out.is_none() && io::stdout().is_terminal() => Form::Table,
             () => Form::Csv,
         }

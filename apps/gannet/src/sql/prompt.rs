@@ -95,7 +95,7 @@ pub(super) fn run(args: &Args, session: &Session, terminal: &Terminal) -> anyhow
 }
 
 /// A command that begins with a dot; `false` ends the prompt.
-fn command(line: &str, session: &Session, terminal: &Terminal) -> io::Result<bool> {
+pub(super) fn command(line: &str, session: &Session, terminal: &Terminal) -> io::Result<bool> {
     let (name, argument) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let mut out = io::stdout().lock();
     match name {
@@ -126,6 +126,32 @@ fn command(line: &str, session: &Session, terminal: &Terminal) -> io::Result<boo
     }
     out.flush()?;
     Ok(true)
+}
+
+/// Commands, which begin with a dot.
+pub(super) const COMMANDS: [&str; 7] =
+    [".tables", ".schema", ".functions", ".help", ".quit", ".exit", ".q"];
+
+/// Queries and commands of a text. A command is a line where no query is begun.
+pub(super) fn lines(text: &str) -> Vec<String> {
+    let (mut all, mut begun) = (Vec::new(), String::new());
+    for line in text.lines() {
+        if begun.trim().is_empty() && line.trim_start().starts_with('.') {
+            all.push(line.trim().to_owned());
+            continue;
+        }
+        begun.push_str(line);
+        begun.push('\n');
+        let (queries, rest) = statements(&begun);
+        if rest.is_empty() {
+            all.extend(queries);
+            begun.clear();
+        }
+    }
+    let (queries, rest) = statements(&begun);
+    all.extend(queries);
+    all.extend(Some(rest).filter(|rest| !rest.is_empty()));
+    all
 }
 
 /// What a character of a text of queries is inside of.
@@ -176,6 +202,8 @@ fn is_comment(text: &str) -> bool {
 /// What a word may be completed to.
 struct Words {
     words: Vec<String>,
+    /// What follows FROM and JOIN.
+    tables: Vec<String>,
 }
 
 impl Words {
@@ -191,7 +219,7 @@ impl Words {
         words.extend([".tables", ".schema ", ".functions", ".help", ".quit"].map(str::to_owned));
         words.sort();
         words.dedup();
-        Self { words }
+        Self { words, tables: session.tables() }
     }
 }
 
@@ -227,7 +255,12 @@ impl Completer for Words {
         let start = (start..=position).find(|at| before.is_char_boundary(*at)).unwrap_or(position);
         let word = before.get(start..).unwrap_or_default().to_lowercase();
         let begins = |candidate: &&String| candidate.to_lowercase().starts_with(&word);
-        Ok((start, self.words.iter().filter(begins).cloned().collect()))
+        let previous = before.get(..start).unwrap_or_default().split_whitespace().next_back();
+        let is_table = previous.is_some_and(|word| {
+            ["from", "join"].iter().any(|from| from.eq_ignore_ascii_case(word))
+        });
+        let words = if is_table { &self.tables } else { &self.words };
+        Ok((start, words.iter().filter(begins).cloned().collect()))
     }
 }
 
@@ -243,18 +276,24 @@ mod tests {
         assert_eq!(statements(" ; "), (vec![], String::new()));
         let (queries, rest) = statements("-- first\n;\nSELECT 1; -- done\n  -- really");
         assert_eq!((queries, rest.as_str()), (vec!["SELECT 1".to_owned()], ""));
+        let both = lines(".tables\nSELECT\n.5; SELECT 2;\n.quit");
+        assert_eq!(both, [".tables", "SELECT\n.5", "SELECT 2", ".quit"]);
         let (queries, rest) = statements("SELECT /* a; 'b */ 1; SELECT 2");
         assert_eq!((queries, rest.as_str()), (vec!["SELECT /* a; 'b */ 1".to_owned()], "SELECT 2"));
     }
 
     #[test]
     fn words_are_completed_without_case() {
-        let words = Words { words: vec!["id.orig_h".into(), "SELECT".into()] };
+        let words = Words {
+            words: vec!["COUNT(*)".into(), "conn".into(), "id.orig_h".into(), "SELECT".into()],
+            tables: vec!["conn".into()],
+        };
         let history = FileHistory::new();
         let complete = |line: &str| {
             words.complete(line, line.len(), &rustyline::Context::new(&history)).unwrap()
         };
         assert_eq!(complete("sel"), (0, vec!["SELECT".to_owned()]));
         assert_eq!(complete("SELECT id.o"), (7, vec!["id.orig_h".to_owned()]));
+        assert_eq!(complete("SELECT * from co"), (14, vec!["conn".to_owned()]));
     }
 }

@@ -146,7 +146,7 @@ fn functions_refuse_their_arguments_as_part_of_the_query() {
         ("SELECT hist(ts, '1y') FROM conn", "'1y' is no interval"),
         ("SELECT uid FROM conn WHERE service = 5", "annot cast string"),
         ("SELECT uid FROM conn WHERE ts < 'yesterday'", "error parsing timestamp from 'yesterday'"),
-        ("SELECT cidr(uid) FROM conn", "cidr does not take Utf8"),
+        ("SELECT cidr(uid) FROM conn", "cidr does not take a string"),
         ("SELECT 1; SELECT 2", "a query is one statement"),
         ("", "the query is empty"),
     ] {
@@ -351,4 +351,262 @@ fn what_does_not_fit_into_memory_goes_to_files_or_is_refused() {
     let error = rows(&tiny, sort).unwrap_err();
     assert_eq!(error.kind, ErrorKind::Run, "{error}");
     assert!(error.hint().unwrap().contains("memory"), "{error}");
+}
+
+#[test]
+fn numbers_do_not_wrap() {
+    let session = session(&[crate::support::sample()]);
+    let of = |sql: &str| rows(&session, sql).unwrap().swap_remove(0);
+    let ports =
+        "FROM (SELECT arrow_cast(80, 'UInt16') AS low, arrow_cast(50000, 'UInt16') AS high)";
+    let numbers = of(&format!(
+        "SELECT low - high, high + high, -low, high * high, sum(high) {ports} GROUP BY low, high"
+    ));
+    assert_eq!(numbers, ["-49920", "100000", "-80", "2500000000", "50000"]);
+    let schema = session.query("SELECT id.resp_p, -id.resp_p FROM conn").unwrap().schema();
+    let types: Vec<_> = schema.fields().iter().map(|field| field.data_type().to_string()).collect();
+    assert_eq!(types, ["UInt16", "Int64"]);
+    let names = session.query("SELECT * FROM (SELECT orig_bytes + 1 FROM conn)").unwrap().schema();
+    assert_eq!(names.field(0).name(), "conn.orig_bytes + Int64(1)");
+    let many = "FROM (VALUES (9223372036854775807, 1), (1, 1)) t(x, k)";
+    for wrong in [
+        "SELECT 9223372036854775807 + 1".to_owned(),
+        format!("SELECT x + 1 {many}"),
+        format!("SELECT x * 2 {many}"),
+        format!("SELECT -x - 2 {many}"),
+        format!("SELECT sum(x) {many}"),
+        format!("SELECT sum(DISTINCT x) {many}"),
+        format!("SELECT k, sum(x) {many} GROUP BY k"),
+        format!("SELECT sum(x) OVER (ORDER BY k ROWS UNBOUNDED PRECEDING) {many}"),
+    ] {
+        let (text, hint) = error(&session, &wrong);
+        assert!(text.contains("is no bigint"), "{wrong}: {text}");
+        assert!(hint.unwrap().contains("cast"), "{wrong}");
+    }
+    // The order of rows does not matter.
+    let back = "SELECT sum(x) FROM (VALUES (9223372036854775807), (1), (-1)) t(x)";
+    assert_eq!(of(back), ["9223372036854775807"]);
+    assert_eq!(of("SELECT sum(x) FROM (VALUES (1.5), (2)) t(x)"), ["3.5"]);
+    assert_eq!(of("SELECT sum(orig_bytes) IS NULL FROM conn WHERE false"), ["true"]);
+}
+
+#[test]
+fn times_are_added_to_and_compared() {
+    let scratch = Scratch::new("times");
+    let capture = scratch.traffic("traffic.pcap", 60);
+    let session = session(&[capture]);
+    let of = |sql: &str| rows(&session, sql).unwrap().swap_remove(0);
+    let time = "(SELECT to_timestamp_micros(1700000400250000) AS ts, 1.5 AS duration)";
+    assert_eq!(
+        of(&format!("SELECT ts + duration, 2 + ts, ts - duration FROM {time}")),
+        [
+            "2023-11-14T22:20:01.750000Z",
+            "2023-11-14T22:20:02.250000Z",
+            "2023-11-14T22:19:58.750000Z"
+        ]
+    );
+    assert_eq!(
+        of(&format!(
+            "SELECT (ts + duration) - ts, extract(epoch FROM (ts + duration) - ts), epoch(ts), \
+             extract(epoch FROM ts + 1), date_part('epoch', interval '90 seconds'), ts - '2023-11-14' FROM {time}"
+        )),
+        ["1.5", "1.5", "1700000400.25", "1700000401.25", "90.0", "80400.25"]
+    );
+    for (condition, is_true) in [
+        ("ts > '2023-11-14 22:20'", true),
+        ("ts < '2023-11-14 22:20'", false),
+        ("'2023-11-14T22:20Z' <= ts", true),
+        ("ts > 1700000400", true),
+        ("ts > 1700000400.25", false),
+        ("ts >= '1700000400.25'", true),
+        ("ts > 1700000000 + 399", true),
+        ("ts BETWEEN '2023-11-14 22:20' AND 1700000401", true),
+        ("ts NOT BETWEEN '2023-11-14 22:20' AND 1700000401", false),
+        ("duration > interval '1 second'", true),
+        ("ts - to_timestamp_micros(0) > interval '1 minute'", true),
+        ("ts + interval '1 minute' > ts", true),
+    ] {
+        let found = of(&format!("SELECT {condition} FROM {time}"));
+        assert_eq!(found, [is_true.to_string()], "{condition}");
+    }
+    // A bound by a number ends the analysis, too.
+    let all = rows(&session, "SELECT uid FROM conn WHERE ts < 1").unwrap();
+    assert!(all.is_empty());
+    let spans = of("SELECT max(ts) - min(ts) > 0, max(ts + duration) >= max(ts) FROM conn");
+    assert_eq!(spans, ["true", "true"]);
+    let (text, _) = error(&session, "SELECT epoch(uid) FROM conn");
+    assert!(text.starts_with("epoch takes a time or an interval\n 1 | "), "{text}");
+}
+
+#[test]
+fn clauses_that_are_not_executed_are_refused() {
+    let session = session(&[crate::support::sample()]);
+    for (sql, clause) in [
+        ("SELECT uid FROM conn TABLESAMPLE (10 PERCENT)", "TABLESAMPLE"),
+        ("SELECT uid FROM conn SAMPLE 0.1", "SAMPLE"),
+        ("SELECT uid FROM (SELECT uid FROM conn) TABLESAMPLE (10 PERCENT)", "TABLESAMPLE"),
+        ("SELECT uid FROM conn PREWHERE uid = ''", "PREWHERE"),
+        ("SELECT uid FROM conn FINAL", "FINAL"),
+        ("SELECT uid FROM conn CONNECT BY uid = uid", "CONNECT BY"),
+        ("SELECT uid FROM conn WITH (NOLOCK)", "WITH ("),
+        ("SELECT uid FROM conn PARTITION (p)", "PARTITION"),
+        ("SELECT * ILIKE 'u%' FROM conn", "ILIKE"),
+        ("SELECT uid FROM conn FORMAT json", "FORMAT"),
+        ("SELECT uid FROM conn SETTINGS a = 1", "SETTINGS"),
+        ("SELECT uid FROM conn FOR UPDATE", "FOR"),
+        ("SELECT proto, count(*) FROM conn GROUP BY proto WITH TOTALS", "WITH TOTALS"),
+        ("SELECT proto, count(*) FROM conn GROUP BY proto WITH ROLLUP", "WITH ROLLUP"),
+        ("SELECT TOP 1 uid FROM conn", "TOP"),
+        ("SELECT uid FROM conn FETCH FIRST 1 ROW ONLY", "FETCH"),
+        ("SELECT uid FROM conn LIMIT 1 BY proto", "BY"),
+        ("SELECT uid FROM conn CLUSTER BY uid", "CLUSTER BY"),
+        ("SELECT uid FROM conn SORT BY uid", "SORT BY"),
+        ("SELECT uid FROM conn WHERE uid ILIKE ANY ('a')", "ILIKE ANY"),
+        ("SELECT uid FROM conn WHERE true && true", "&&"),
+        ("SELECT orig_bytes // 2 FROM conn", "//"),
+        ("SELECT uid FROM conn WHERE uid IN (SELECT uid FROM dns FOR UPDATE)", "FOR"),
+    ] {
+        let (text, _) = error(&session, sql);
+        let name = clause.strip_prefix("TABLE").unwrap_or(clause);
+        let before = " ".repeat(sql.find(clause).unwrap());
+        let carets = "^".repeat(clause.len());
+        let expected = format!("{name} is not supported\n 1 | {sql}\n   | {before}{carets}");
+        assert_eq!(text, expected);
+    }
+    for right in [
+        "SELECT proto, count(*) FROM conn GROUP BY ROLLUP (proto)",
+        "SELECT uid FROM conn AS final",
+        "SELECT uid FROM conn LIMIT 1 OFFSET 2",
+        "SELECT * EXCLUDE (uid) FROM conn",
+        "SELECT uid FROM conn QUALIFY row_number() OVER (PARTITION BY proto) = 1",
+    ] {
+        assert!(rows(&session, right).is_ok(), "{right}");
+    }
+}
+
+#[test]
+fn a_query_that_does_not_yield_is_abandoned() {
+    let options = Options { threads: 1, ..Options::default() };
+    let session = Session::new(&[], options).unwrap();
+    let sql = "SELECT count(*) FROM generate_series(1, 3000) a, generate_series(1, 3000) b, \
+               generate_series(1, 3000) c WHERE a.value + b.value + c.value < 3";
+    let mut answer = session.query(sql).unwrap();
+    let stop = session.stop();
+    std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(200));
+        stop.store(true, Ordering::Relaxed);
+    });
+    let begun = Instant::now();
+    assert_eq!(answer.next().unwrap_err().kind, ErrorKind::Cancelled);
+    drop(answer);
+    assert_eq!(rows(&session, "SELECT 1 AS one").unwrap(), [["1"]]);
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn packed_logs_that_are_cut_have_the_rows_before() {
+    let scratch = Scratch::new("cut");
+    let capture = scratch.traffic("traffic.pcap", 400);
+    scratch.analyze(&capture, "tsv");
+    scratch.analyze(&capture, "json");
+    for format in ["tsv", "json"] {
+        // Several blocks of zstd.
+        let mut text = fs::read(scratch.path(format).join("conn.log")).unwrap();
+        let rows_of_log = text.clone();
+        while text.len() < 1 << 20 {
+            text.extend_from_slice(&rows_of_log);
+        }
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        gzip.write_all(&text).unwrap();
+        for (ending, packed) in
+            [("gz", gzip.finish().unwrap()), ("zst", zstd::encode_all(&text[..], 1).unwrap())]
+        {
+            let path = scratch.path(&format!("conn.log.{ending}"));
+            for cut in [8, 50] {
+                fs::write(&path, &packed[..packed.len() - cut]).unwrap();
+                let session = session(std::slice::from_ref(&path));
+                let found = rows(&session, "SELECT count(*) FROM conn").unwrap();
+                let (_, damaged) = session.problems();
+                assert!(damaged.iter().any(|text| text.contains("ends early")), "{damaged:?}");
+                let count: u64 = found[0][0].parse().unwrap();
+                assert!(count > 20, "{format} {ending} {cut}: {count}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_log_in_several_formats_counts_once() {
+    let scratch = Scratch::new("formats");
+    let capture = scratch.traffic("traffic.pcap", 60);
+    let folder = scratch.path("all");
+    fs::create_dir_all(&folder).unwrap();
+    for (format, from, to) in [
+        ("parquet", "conn.parquet", "conn.parquet"),
+        ("tsv", "conn.log", "conn.log"),
+        ("json", "conn.log", "conn.json"),
+    ] {
+        scratch.analyze(&capture, format);
+        fs::copy(scratch.path(format).join(from), folder.join(to)).unwrap();
+    }
+    let count = |paths: &[PathBuf]| {
+        let session = session(paths);
+        let found = rows(&session, "SELECT count(*) FROM conn").unwrap();
+        (found, session.problems().0)
+    };
+    let (one, _) = count(std::slice::from_ref(&capture));
+    let (found, warnings) = count(std::slice::from_ref(&folder));
+    assert_eq!(found, one);
+    assert_eq!(warnings.len(), 2, "{warnings:?}");
+    assert!(
+        warnings[0].contains("conn.json: ")
+            && warnings[0].ends_with("conn.parquet has the same log in another format"),
+        "{warnings:?}"
+    );
+    // Captures are read once as well, however they are named.
+    let other = scratch.path("all").join("../traffic.pcap");
+    assert_eq!(count(&[capture.clone(), other]), (one, Vec::new()));
+}
+
+#[test]
+fn columns_of_the_same_name_are_numbered() {
+    let session = session(&[crate::support::sample()]);
+    let names = |sql: &str| -> Vec<String> {
+        let schema = session.query(sql).unwrap().schema();
+        schema.fields().iter().map(|field| field.name().clone()).collect()
+    };
+    let sql = "SELECT c.ts, d.ts, 1 AS ts_1 FROM conn c JOIN dns d ON c.uid = d.uid";
+    assert_eq!(names(sql), ["ts", "ts_2", "ts_1"]);
+    let mut all = names("SELECT * FROM conn c JOIN dns d ON c.uid = d.uid");
+    assert!(all.iter().any(|name| name == "id.orig_h_1"), "{all:?}");
+    let count = all.len();
+    all.sort();
+    all.dedup();
+    assert_eq!(all.len(), count);
+}
+
+#[test]
+fn what_is_absent_is_named_in_words() {
+    let session = session(&[crate::support::sample()]);
+    let hint = |sql: &str| error(&session, sql).1.unwrap_or_default();
+    assert!(hint("SELECT user_agent FROM conn").starts_with("a column of this name is in http, "));
+    assert_eq!(
+        hint("SELECT uid FROM conn WHERE service = ssl"),
+        "a string is in single quotes: 'ssl'"
+    );
+    assert_eq!(hint("SELECT uid FROM h.pcap"), "a log of a capture is FROM 'trace.pcap'.dns");
+    assert!(hint("SELECT uid FROM nothing_at_all").starts_with("the tables are "));
+    assert_eq!(hint("SELECT a.uid FROM conn b"), "the query calls its tables b");
+    let (text, _) = error(&session, "SELECT sum(uid) FROM conn");
+    assert!(text.starts_with("sum does not take a string\n 1 | "), "{text}");
+    let of = |sql: &str| error(&session, sql).0;
+    let sql = "SELECT id.orig_h AS h FROM conn WHERE h = '1'";
+    let place = " ".repeat(sql.rfind("h =").unwrap());
+    assert_eq!(of(sql), format!("no column is named 'h'\n 1 | {sql}\n   | {place}^"));
+    assert!(of("SELECT 1 AS a, 2 AS a").starts_with("two columns are named 'a'\n 1 | "));
+    assert!(of("SELECT substr(uid) FROM conn").starts_with("substr needs the number of its first"));
+    assert!(of("SELECT cidr(id.orig_h, '10.0.0.0/88') FROM conn").ends_with("^^^^^^^^^^^^^"));
+    let tables = rows(&session, "SHOW TABLES").unwrap();
+    assert!(tables.contains(&vec!["conn".to_owned()]), "{tables:?}");
+    assert!(rows(&session, "DESCRIBE conn").unwrap().len() > 10);
 }

@@ -1,0 +1,218 @@
+//! `sum`, which is an error where the sum of integers is none of 64 bits.
+
+use std::sync::Arc;
+
+use arrow_array::ArrayRef;
+use arrow_array::BooleanArray;
+use arrow_schema::DataType;
+use arrow_schema::Field;
+use arrow_schema::FieldRef;
+use datafusion::arrow::compute::CastOptions;
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::compute::cast_with_options;
+use datafusion::common::ScalarValue;
+use datafusion::error::Result;
+use datafusion::functions_aggregate::sum::Sum;
+use datafusion::logical_expr::Accumulator;
+use datafusion::logical_expr::AggregateUDFImpl;
+use datafusion::logical_expr::EmitTo;
+use datafusion::logical_expr::GroupsAccumulator;
+use datafusion::logical_expr::ReversedUDAF;
+use datafusion::logical_expr::Signature;
+use datafusion::logical_expr::Volatility;
+use datafusion::logical_expr::function::AccumulatorArgs;
+use datafusion::logical_expr::function::StateFieldsArgs;
+use datafusion::logical_expr::utils::AggregateOrderSensitivity;
+
+use crate::Error;
+
+/// What integers are added as. No number of rows makes a sum that it does not hold.
+const WIDE: DataType = DataType::Decimal128(38, 0);
+
+/// DataFusion's `sum` of integers that are wider, made narrow at the end.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(crate) struct CheckedSum {
+    inner: Sum,
+    signature: Signature,
+}
+
+impl CheckedSum {
+    pub(crate) fn new() -> Self {
+        Self { inner: Sum::new(), signature: Signature::user_defined(Volatility::Immutable) }
+    }
+}
+
+fn is_integer(field: &FieldRef) -> bool {
+    field.data_type().is_integer()
+}
+
+fn widened(field: &FieldRef) -> FieldRef {
+    Arc::new(Field::new(field.name(), WIDE, true))
+}
+
+fn narrow(sums: &ArrayRef) -> Result<ArrayRef> {
+    let options = CastOptions { safe: false, ..CastOptions::default() };
+    let narrow = cast_with_options(sums, &DataType::Int64, &options);
+    narrow.map_err(|_| {
+        let hint = "cast what is added to double";
+        let error = Error::query("a sum is no bigint").with_hint(Some(hint.to_owned()));
+        error.near("sum").into()
+    })
+}
+
+impl AggregateUDFImpl for CheckedSum {
+    fn name(&self) -> &str {
+        "sum"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        let wrong = |what: &str| Err(Error::query(format!("sum {what}")).near("sum").into());
+        Ok(vec![match types {
+            [ty] if ty.is_integer() || ty.is_null() => DataType::Int64,
+            [ty] if ty.is_floating() => DataType::Float64,
+            [ty @ (DataType::Duration(_) | DataType::Interval(_))] => ty.clone(),
+            [ty] if ty.is_numeric() => ty.clone(),
+            [ty] => return wrong(&format!("adds numbers, not {}", crate::error::type_name(ty))),
+            _ => return wrong("takes one argument"),
+        }])
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        self.inner.return_type(types)
+    }
+
+    fn state_fields(&self, args: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
+        if !is_integer(&args.return_field) {
+            return self.inner.state_fields(args);
+        }
+        let return_field = widened(&args.return_field);
+        self.inner.state_fields(StateFieldsArgs { return_field, ..args })
+    }
+
+    fn accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
+        if !is_integer(&args.return_field) {
+            return self.inner.accumulator(args);
+        }
+        let return_field = widened(&args.return_field);
+        let inner = self.inner.accumulator(AccumulatorArgs { return_field, ..args })?;
+        Ok(Box::new(Wide { inner }))
+    }
+
+    fn create_sliding_accumulator(
+        &self,
+        args: AccumulatorArgs<'_>,
+    ) -> Result<Box<dyn Accumulator>> {
+        // DataFusion has that of distinct values for 64 bits alone.
+        if !is_integer(&args.return_field) || args.is_distinct {
+            return self.inner.create_sliding_accumulator(args);
+        }
+        let return_field = widened(&args.return_field);
+        let args = AccumulatorArgs { return_field, ..args };
+        Ok(Box::new(Wide { inner: self.inner.create_sliding_accumulator(args)? }))
+    }
+
+    fn groups_accumulator_supported(&self, args: AccumulatorArgs<'_>) -> bool {
+        self.inner.groups_accumulator_supported(args)
+    }
+
+    fn create_groups_accumulator(
+        &self,
+        args: AccumulatorArgs<'_>,
+    ) -> Result<Box<dyn GroupsAccumulator>> {
+        if !is_integer(&args.return_field) {
+            return self.inner.create_groups_accumulator(args);
+        }
+        let return_field = widened(&args.return_field);
+        let args = AccumulatorArgs { return_field, ..args };
+        Ok(Box::new(Wide { inner: self.inner.create_groups_accumulator(args)? }))
+    }
+
+    fn reverse_expr(&self) -> ReversedUDAF {
+        ReversedUDAF::Identical
+    }
+
+    fn order_sensitivity(&self) -> AggregateOrderSensitivity {
+        AggregateOrderSensitivity::Insensitive
+    }
+}
+
+/// An accumulator that takes integers, and adds them wider.
+#[derive(Debug)]
+struct Wide<A> {
+    inner: A,
+}
+
+fn wide(values: &[ArrayRef]) -> Result<Vec<ArrayRef>> {
+    values.iter().map(|array| Ok(cast(array, &WIDE)?)).collect()
+}
+
+impl Accumulator for Wide<Box<dyn Accumulator>> {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        self.inner.update_batch(&wide(values)?)
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        let sum = self.inner.evaluate()?.to_array()?;
+        ScalarValue::try_from_array(&narrow(&sum)?, 0)
+    }
+
+    fn size(&self) -> usize {
+        self.inner.size()
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        self.inner.state()
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
+        self.inner.merge_batch(states)
+    }
+
+    fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        self.inner.retract_batch(&wide(values)?)
+    }
+
+    fn supports_retract_batch(&self) -> bool {
+        self.inner.supports_retract_batch()
+    }
+}
+
+impl GroupsAccumulator for Wide<Box<dyn GroupsAccumulator>> {
+    fn update_batch(
+        &mut self,
+        values: &[ArrayRef],
+        groups: &[usize],
+        filter: Option<&BooleanArray>,
+        count: usize,
+    ) -> Result<()> {
+        self.inner.update_batch(&wide(values)?, groups, filter, count)
+    }
+
+    fn evaluate(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {
+        narrow(&self.inner.evaluate(emit_to)?)
+    }
+
+    fn state(&mut self, emit_to: EmitTo) -> Result<Vec<ArrayRef>> {
+        self.inner.state(emit_to)
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef], groups: &[usize], count: usize) -> Result<()> {
+        self.inner.merge_batch(states, groups, count)
+    }
+
+    fn convert_to_state(
+        &self,
+        values: &[ArrayRef],
+        filter: Option<&BooleanArray>,
+    ) -> Result<Vec<ArrayRef>> {
+        self.inner.convert_to_state(&wide(values)?, filter)
+    }
+
+    fn size(&self) -> usize {
+        self.inner.size()
+    }
+}
