@@ -47,9 +47,9 @@ struct Refused {
 
 type Checked = ControlFlow<Refused>;
 
-/// Breaks where a clause is there.
-fn refuse(is_there: bool, words: &'static str) -> Checked {
-    refuse_with(is_there, words, None)
+/// Breaks if the query has a clause.
+fn refuse(has_clause: bool, words: &'static str) -> Checked {
+    refuse_with(has_clause, words, None)
 }
 
 fn refuse_with(is_there: bool, words: &'static str, hint: Option<&'static str>) -> Checked {

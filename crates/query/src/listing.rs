@@ -63,7 +63,7 @@ pub(crate) fn list(paths: &[PathBuf], skipped: &mut Vec<String>) -> Result<Vec<S
     }
     let mut seen = BTreeSet::new();
     sources.retain(|source: &Source| {
-        // Of a file that is given several times, the rows are there once.
+        // The rows of a file that is given several times count once.
         let path = source.path.canonicalize();
         seen.insert(path.unwrap_or_else(|_| source.path.clone()))
     });
