@@ -238,7 +238,7 @@ def test_wrong_arguments_are_errors(sample):
         gannet.read(sample, threads="2")
     with pytest.raises(TypeError, match="logs is a list of strings"):
         gannet.read(sample, logs=[5])
-    with pytest.raises(TypeError):
+    with pytest.raises(ValueError, match="several captures are one list"):
         gannet.read(sample, sample)
     with pytest.raises(TypeError, match="text mode"):
         with open(sample, encoding="latin-1") as text:

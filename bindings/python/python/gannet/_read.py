@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING, Any, Iterator, NamedTuple, Sequence
 
 from gannet import _gannet
@@ -44,6 +45,8 @@ def _check_logs(names: list[str] | None) -> None:
     """Refuses a name that is close to that of a log; others are refused by the native part."""
     known = [log[0] for log in _gannet.log_declarations()] if names else []
     for name in names or []:
+        if os.sep in name or "." in name:
+            raise ValueError(f"no log is named '{name}': several captures are one list of paths")
         if name not in known and name != "all":
             import difflib
 
@@ -95,8 +98,8 @@ def settings(
 
 def read(
     paths: Source | Sequence[Source],
-    *,
     logs: str | Sequence[str] | None = None,
+    *,
     filter: str | None = None,
     threads: int | None = None,
     columns: str | Sequence[str] = (),
