@@ -8,6 +8,7 @@ use std::time::Duration;
 use std::time::Instant;
 
 use gannet_capture::Stream;
+use gannet_script::support::text::levenshtein;
 use indicatif::HumanCount;
 use indicatif::ProgressBar;
 use indicatif::ProgressDrawTarget;
@@ -28,26 +29,9 @@ pub(crate) trait Words {
 
 /// The name that was probably meant: the one that differs in the fewest letters, if these are few.
 pub(crate) fn nearest<'n>(name: &str, names: &[&'n str]) -> Option<&'n str> {
-    let differs = |other: &&str| edits(name.as_bytes(), other.as_bytes());
-    let near = names.iter().copied().min_by_key(differs)?;
-    (differs(&near) <= name.len().div_ceil(3)).then_some(near)
-}
-
-/// Letters to insert, remove or replace (Levenshtein distance).
-fn edits(one: &[u8], other: &[u8]) -> usize {
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (n, a) in one.iter().enumerate() {
-        let (mut before, mut left) = (n, n + 1);
-        let (first, rest) = row.split_at_mut(1);
-        first.fill(left);
-        for (b, cell) in other.iter().zip(rest) {
-            let above = *cell;
-            left = (above + 1).min(left + 1).min(before + usize::from(a != b));
-            *cell = left;
-            before = above;
-        }
-    }
-    row.last().copied().unwrap_or_default()
+    let edits = |other: &&str| levenshtein(name.as_bytes(), other.as_bytes());
+    let near = names.iter().copied().min_by_key(edits)?;
+    (edits(&near) <= name.len().div_ceil(3) as u64).then_some(near)
 }
 
 /// An error and its causes in a line: each once, as some errors tell theirs.

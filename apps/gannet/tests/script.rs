@@ -252,6 +252,33 @@ event seen(a: addr)
 ";
 
 #[test]
+fn an_editor_is_served_before_a_file_exists() {
+    let folder = folder("lsp-new", &[]);
+    let mut client = Client::start();
+    for uri in [format!("file://{}/new.zeek", folder.display()), "untitled:Untitled-1".to_owned()] {
+        client.open(&uri, "function f(name: string): count { return |nam|; }\n");
+        let hover = client.ask("hover", &uri, 0, 9);
+        assert!(hover.is_object() || hover.is_null(), "{hover}");
+        let findings = client.findings(&uri);
+        assert_eq!(
+            findings[0]["range"]["start"],
+            json!({ "line": 0, "character": 42 }),
+            "{findings:?}"
+        );
+        client.replace(&uri, 2, "function f(name: string): count { return |name|; }\n");
+        let hover = client.ask("hover", &uri, 0, 9);
+        let shown = hover["contents"]["value"].as_str().unwrap();
+        assert!(shown.contains("function f(name: string): count"), "{shown}");
+        assert_eq!(client.findings(&uri), Vec::<Value>::new());
+    }
+    // A document that is open and not saved is loaded.
+    let uri = format!("file://{}/main.zeek", folder.display());
+    client.open(&uri, "@load ./new\nglobal n = f(\"a\");\n");
+    client.ask("hover", &uri, 0, 0);
+    assert_eq!(client.findings(&uri), Vec::<Value>::new());
+}
+
+#[test]
 fn an_editor_is_served() {
     let folder = folder("lsp", &[("library.zeek", LIBRARY), ("main.zeek", MAIN)]);
     let uri = format!("file://{}/main.zeek", folder.display());

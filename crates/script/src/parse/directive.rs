@@ -152,7 +152,8 @@ impl Parser<'_> {
             let _ = std::io::Read::read_to_end(&mut std::io::stdin().lock(), &mut text);
             return self.open_text("<stdin>", "", text, 0);
         }
-        let Some(path) = find::script(name, &self.folder(), &self.search_path) else {
+        let found = find::script(name, &self.folder(), &self.search_path);
+        let Some(path) = found.or_else(|| self.unsaved(name)) else {
             return Err(self.cannot_open("can't find", name));
         };
         let known = self.canonical(&path);
@@ -168,6 +169,15 @@ impl Parser<'_> {
             path.parent().map_or(".".to_owned(), |folder| folder.to_string_lossy().into_owned());
         let depth = self.open.len();
         self.open_text(&shown, &folder, text, depth)
+    }
+
+    /// The path of a text that is open in an editor and in no file.
+    fn unsaved(&self, name: &str) -> Option<PathBuf> {
+        let beside = Path::new(&self.folder()).join(name);
+        let mut with_suffix = beside.clone().into_os_string();
+        with_suffix.push(".zeek");
+        let paths = [PathBuf::from(name), beside, PathBuf::from(with_suffix)];
+        paths.into_iter().find(|path| self.overlay.contains_key(path))
     }
 
     fn cannot_open(&mut self, message: &str, name: &str) -> Halt {

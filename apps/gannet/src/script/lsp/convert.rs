@@ -11,8 +11,11 @@ use gannet_script::tools::session::Session;
 use serde_json::Value;
 use serde_json::json;
 
-/// The path that a `file:` URI names, canonical where the file exists.
+/// The path that a `file:` URI names, canonical where the file exists. A document that has no file yet has its `untitled:` URI.
 pub(super) fn path(uri: &str) -> Option<PathBuf> {
+    if uri.starts_with("untitled:") {
+        return Some(PathBuf::from(uri));
+    }
     let rest = uri.strip_prefix("file://")?;
     let rest = &rest[rest.find('/')?..];
     let mut bytes = Vec::new();
@@ -189,7 +192,8 @@ mod tests {
     fn paths_and_uris_are_inverse() {
         assert_eq!(path("file:///nowhere/a%20b.zeek"), Some(PathBuf::from("/nowhere/a b.zeek")));
         assert_eq!(uri("/nowhere/a b.zeek"), "file:///nowhere/a%20b.zeek");
-        assert_eq!(path("untitled:1"), None);
+        assert_eq!(path("untitled:1"), Some(PathBuf::from("untitled:1")));
+        assert_eq!(path("git:/nowhere/a.zeek"), None);
         assert_eq!(path("file:///%2"), None);
     }
 }
