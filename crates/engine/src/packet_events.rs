@@ -19,7 +19,7 @@ use gannet_protocols::lifecycle::events::PcapFileDone;
 use gannet_protocols::packet::build;
 use gannet_protocols::packet::events::*;
 use gannet_protocols::packet::headers::LinkEncap;
-use gannet_protocols::weird::Oddity;
+use gannet_protocols::weird::PacketWeird;
 use gannet_wire::Icmp;
 use gannet_wire::Ip;
 use gannet_wire::protocol;
@@ -493,7 +493,7 @@ pub(crate) fn icmp(session: &mut Session<'_>, conn: &mut Conn, ip: &Ip<'_>, icmp
             };
             let (env, need) = (&mut *session.env, target_bytes(icmp.kind));
             let addl = format!("{need} (length {})", data.len());
-            let odd = Oddity { name, addl: &addl, source: Some("ICMP"), in_tunnel: false };
+            let odd = PacketWeird { name, addl: &addl, source: Some("ICMP"), in_tunnel: false };
             env.weirds.packet(&mut env.logs, session.now, &odd);
         }
         (true, 134) if session.wants::<IcmpRouterAdvertisement<'_>>() => {

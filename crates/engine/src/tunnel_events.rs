@@ -14,7 +14,7 @@ use gannet_protocols::tunnel::gtpv1::DeleteResponse;
 use gannet_protocols::tunnel::gtpv1::UpdateRequest;
 use gannet_protocols::tunnel::gtpv1::UpdateResponse;
 use gannet_protocols::tunnel::teredo::TeredoHdr;
-use gannet_protocols::weird::Oddity;
+use gannet_protocols::weird::PacketWeird;
 use gannet_wire::tunnel;
 use gannet_wire::tunnel::Body;
 use gannet_wire::tunnel::Inner;
@@ -134,7 +134,7 @@ impl Shard {
             let addl = kind.to_string();
             let source = Some(Tag::Gtpv1.name());
             let name = "gtp_invalid_info_element";
-            let what = Oddity { name, addl: &addl, source, in_tunnel: false };
+            let what = PacketWeird { name, addl: &addl, source, in_tunnel: false };
             let env = &mut self.env;
             env.weirds.packet(&mut env.logs, self.now, &what);
         }

@@ -7,7 +7,7 @@ use gannet_event::LinkState;
 use gannet_protocols::packet::events::DiscardPacket;
 use gannet_protocols::packet::events::UnknownProtocol;
 use gannet_protocols::policy::unknown::Seen;
-use gannet_protocols::weird::Oddity;
+use gannet_protocols::weird::PacketWeird;
 use gannet_wire::Error;
 use gannet_wire::Frame;
 use gannet_wire::Ip;
@@ -395,7 +395,7 @@ impl Shard {
     ) -> bool {
         if self.layers >= gannet_wire::MAX_DEPTH {
             let source = Some(source);
-            let what = Oddity {
+            let what = PacketWeird {
                 name: TOO_MANY_LAYERS,
                 addl: "",
                 source,
@@ -433,7 +433,7 @@ impl Shard {
         encapsulation: &Encapsulation,
     ) {
         let named = !source.is_empty();
-        let what = Oddity {
+        let what = PacketWeird {
             name,
             addl: "",
             source: named.then_some(source),

@@ -8,7 +8,7 @@ use gannet_protocols::tunnel::events::NewGtpv1State;
 use gannet_protocols::tunnel::events::NewTeredoState;
 use gannet_protocols::tunnel::raise_confirmation;
 use gannet_protocols::tunnel::raise_violation;
-use gannet_protocols::weird::Oddity;
+use gannet_protocols::weird::PacketWeird;
 use gannet_wire::Error;
 use gannet_wire::Ip;
 use gannet_wire::Udp;
@@ -64,7 +64,7 @@ impl Shard {
         if !refused && encapsulation.is_full(self.options.limits.tunnel_depth) {
             return self.too_deep(ip, encapsulation);
         }
-        self.tell_headers(&odd, encapsulation);
+        self.report_headers(&odd, encapsulation);
         let inner = match opened {
             Ok(inner) => inner,
             Err(w) => return self.weird(&w, encapsulation, Some((ip.src, ip.dst))),
@@ -92,7 +92,7 @@ impl Shard {
     }
 
     /// Reports weirds of the headers of a tunnelled packet, before it is walked.
-    fn tell_headers(&mut self, odd: &[Error], encapsulation: &Encapsulation) {
+    fn report_headers(&mut self, odd: &[Error], encapsulation: &Encapsulation) {
         for w in odd {
             self.weird(w, encapsulation, None);
         }
@@ -196,7 +196,7 @@ impl Shard {
             }
             self.raise_gtp(index, data);
         }
-        self.tell_headers(&odd, encapsulation);
+        self.report_headers(&odd, encapsulation);
         let inner = match opened {
             Ok(inner) => inner,
             Err(refusal) => {
@@ -256,7 +256,7 @@ impl Shard {
         }
         let mut odd = Vec::new();
         let opened = tunnel::teredo_with(udp.payload, &mut |w| odd.push(w));
-        self.tell_headers(&odd, encapsulation);
+        self.report_headers(&odd, encapsulation);
         let Some(slot) = self.table.get_mut(index) else { return };
         let teredo = match opened {
             Ok(teredo) => teredo,
@@ -339,7 +339,7 @@ impl Shard {
     #[cold]
     fn gtp_too_deep(&mut self) {
         let source = Some(Tag::Gtpv1.name());
-        let what = Oddity { name: "tunnel_depth", addl: "", source, in_tunnel: false };
+        let what = PacketWeird { name: "tunnel_depth", addl: "", source, in_tunnel: false };
         let env = &mut self.env;
         env.weirds.packet(&mut env.logs, self.now, &what);
     }

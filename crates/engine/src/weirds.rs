@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use gannet_protocols::weird::Oddity;
+use gannet_protocols::weird::PacketWeird;
 use gannet_wire::Error;
 use gannet_wire::Hosts;
 use gannet_wire::Ipv6Fault;
@@ -238,7 +238,7 @@ impl Shard {
         hosts: Option<Hosts>,
     ) {
         let named = named(error);
-        let what = Oddity {
+        let what = PacketWeird {
             name: named.name,
             addl: &named.addl,
             source: (!named.source.is_empty()).then_some(named.source),

@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn oddities() {
+    fn weirds_of_fragments() {
         let told = |packets: &[Vec<u8>]| {
             let (mut f, mut odd) = (Fragments::default(), Vec::new());
             for p in packets {

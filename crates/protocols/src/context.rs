@@ -18,7 +18,7 @@ use crate::conn_state::events::ConnectionFlipped;
 use crate::conn_state::mention;
 use crate::descriptor::Kind;
 use crate::packet::events::UdpSessionDone;
-use crate::schemas::tell_cut;
+use crate::schemas::report_cut;
 use crate::stack::events::AnalyzerConfirmationInfo;
 use crate::stack::events::AnalyzerViolationInfo;
 use crate::stack::events::ConfirmationInfo;
@@ -182,7 +182,7 @@ fn log_elsewhere<R: Row>(env: &mut Env, now: Time, row: impl Fn() -> R) {
 fn tell<R: Row>(env: &mut Env, now: Time, cut: Cut) {
     if cut.strings || cut.lists {
         let Env { weirds, logs, .. } = env;
-        tell_cut(weirds, logs, now, R::PATH, cut);
+        report_cut(weirds, logs, now, R::PATH, cut);
     }
 }
 

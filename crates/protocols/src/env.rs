@@ -321,14 +321,14 @@ impl Env {
 
     /// Reports weirds of the files in the current packet.
     #[inline]
-    pub(crate) fn tell_of_files(&mut self, now: Time) {
+    pub(crate) fn report_files(&mut self, now: Time) {
         if self.files.has_troubles() {
-            self.tell_troubles(now);
+            self.report_file_faults(now);
         }
     }
 
     #[cold]
-    fn tell_troubles(&mut self, now: Time) {
+    fn report_file_faults(&mut self, now: Time) {
         for w in self.files.take_troubles() {
             tell(&mut self.weirds, &mut self.smb, &mut self.logs, now, &w);
         }

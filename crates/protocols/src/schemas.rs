@@ -38,7 +38,7 @@ pub fn schemas() -> Vec<Schema> {
 
 /// A row had to be cut to the limits of its stream.
 #[cold]
-pub(crate) fn tell_cut(weirds: &mut Weirds, logs: &mut Sinks, now: Time, path: &str, cut: Cut) {
+pub(crate) fn report_cut(weirds: &mut Weirds, logs: &mut Sinks, now: Time, path: &str, cut: Cut) {
     let stream = stream_name(path);
     if cut.strings {
         weirds.net(logs, now, "log_string_field_truncated", &stream);

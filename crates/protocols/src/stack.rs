@@ -539,7 +539,7 @@ impl Session<'_> {
             call(&mut entry.analyzer, &mut cx);
             is_over |= has_looked(&entry.analyzer);
         }
-        self.env.tell_of_files(self.now);
+        self.env.report_files(self.now);
         if !self.scratch.starts.is_empty() {
             self.run_starts(conn);
         }
@@ -602,7 +602,7 @@ impl Session<'_> {
             }
         }
         self.env.is_replaying = false;
-        self.env.tell_of_files(self.now);
+        self.env.report_files(self.now);
         self.stack.started += 1;
         if self.stack.entries.capacity() == 0 {
             self.stack.entries = self.scratch.entries();
@@ -728,7 +728,7 @@ impl Session<'_> {
         }
         self.env.is_leaving = false;
         self.scratch.starts.clear();
-        self.env.tell_of_files(self.now);
+        self.env.report_files(self.now);
     }
 
     /// A protocol that was confirmed is none after all.

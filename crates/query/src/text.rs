@@ -125,8 +125,10 @@ impl Problems {
 
     fn report(&self, path: &std::path::Path, shared: &Shared) {
         let path = path.display();
-        if self.lines > 0 {
-            shared.damaged(format!("{path}: {} lines are no rows and were skipped", self.lines));
+        match self.lines {
+            0 => {}
+            1 => shared.damaged(format!("{path}: 1 line is no row and was skipped")),
+            lines => shared.damaged(format!("{path}: {lines} lines are no rows and were skipped")),
         }
         for (column, count) in &self.values {
             let what = format!(

@@ -260,7 +260,7 @@ fn nothing_stays_of_connections_that_are_over() {
 }
 
 /// The weird of one packet from a file of this format, as in weird.log, and the shard after it.
-fn oddity(format: Format, link_type: LinkType, data: &[u8]) -> (Shard, String) {
+fn weird_of(format: Format, link_type: LinkType, data: &[u8]) -> (Shard, String) {
     let mut shard = Shard::new(Options::default(), Role::Whole);
     shard.packet::<true>(&gannet_capture::Packet {
         time: Time::from_secs(5),
@@ -280,7 +280,7 @@ fn an_empty_record_is_no_packet() {
     for (format, name) in
         [(Format::Pcap, "\tempty_pcap_header\t"), (Format::PcapNg, "\tempty_pcapng_header\t")]
     {
-        let (shard, told) = oddity(format, LinkType::ETHERNET, &[]);
+        let (shard, told) = weird_of(format, LinkType::ETHERNET, &[]);
         assert_eq!((shard.now, shard.connections()), (Time::ZERO, 0));
         assert!(told.contains(name), "{told}");
     }
@@ -344,7 +344,7 @@ fn unknown_protocols_are_reported_by_the_layer_that_leads_to_them() {
 fn only_pcap_is_read_through_a_filter() {
     // A data frame of 802.11 that ends after its header.
     let frame = [&[8, 0][..], &[0; 22]].concat();
-    let told = |format| oddity(format, LinkType(105), &frame).1;
+    let told = |format| weird_of(format, LinkType(105), &frame).1;
     assert_eq!(told(Format::Pcap), "");
     assert!(told(Format::PcapNg).contains("\ttruncated_802_11_header\t"));
 }

@@ -21,7 +21,7 @@ use super::message::Options;
 use super::row::Dhcp;
 use super::row::MessageType;
 use crate::policy::software::Found;
-use crate::weird::Oddity;
+use crate::weird::PacketWeird;
 use crate::weird::Weirds;
 
 /// Connections in one row, beyond which it is written at once.
@@ -219,7 +219,7 @@ impl Shared {
         if !known && self.transactions.len() >= most {
             let count = self.evict(logs).to_string();
             let name = "DHCP_max_tracked_transactions_exceeded";
-            let odd = Oddity { name, addl: &count, source: Some("DHCP"), in_tunnel: false };
+            let odd = PacketWeird { name, addl: &count, source: Some("DHCP"), in_tunnel: false };
             weirds.packet(logs, seen.now, &odd);
         }
         let transaction = match known {

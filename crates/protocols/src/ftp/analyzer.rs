@@ -3,7 +3,7 @@ use gannet_base::Dir;
 use super::events::*;
 use super::message::Reply;
 use super::message::Request;
-use super::nvt::Oddity;
+use super::nvt::LineWeird;
 use super::nvt::Terminal;
 use super::rows::Rows;
 use super::security::Exchange;
@@ -20,12 +20,12 @@ const MAX_COMMAND: usize = 100;
 pub struct Analyzer {
     terminals: [Terminal; 2],
     dialogue: Dialogue,
-    oddities: Oddities,
+    seen_weirds: SeenWeirds,
 }
 
 /// Weirds of lines that are reported once a connection.
 #[derive(Default)]
-struct Oddities {
+struct SeenWeirds {
     lone_cr: bool,
     nul: bool,
 }
@@ -50,22 +50,22 @@ impl Analyzer {
         Self {
             terminals: [Terminal::default(), Terminal::default()],
             dialogue: Dialogue::default(),
-            oddities: Oddities::default(),
+            seen_weirds: SeenWeirds::default(),
         }
     }
 
     #[cold]
-    fn tell_oddities(&mut self, cx: &mut Context<'_>, from: Dir) {
+    fn report_line_weirds(&mut self, cx: &mut Context<'_>, from: Dir) {
         const NVT: Option<&str> = Some("NVT");
-        for oddity in self.terminals[from.index()].take_oddities() {
-            match oddity {
-                Oddity::LoneCr if !std::mem::replace(&mut self.oddities.lone_cr, true) => {
+        for weird in self.terminals[from.index()].take_weirds() {
+            match weird {
+                LineWeird::LoneCr if !std::mem::replace(&mut self.seen_weirds.lone_cr, true) => {
                     cx.weird("line_terminated_with_single_CR", "", NVT);
                 }
-                Oddity::Nul if !std::mem::replace(&mut self.oddities.nul, true) => {
+                LineWeird::Nul if !std::mem::replace(&mut self.seen_weirds.nul, true) => {
                     cx.weird("NUL_in_line", "", NVT);
                 }
-                Oddity::TooLong => {
+                LineWeird::TooLong => {
                     let addl = super::nvt::MAX_LINE.to_string();
                     limit_reached(cx, "nvt_line_size_exceeded", &addl, NVT);
                 }
@@ -178,8 +178,8 @@ impl Analyze for Analyzer {
             dialogue.line(cx, from, line);
             !dialogue.tls
         });
-        if self.terminals[from.index()].has_oddities() {
-            self.tell_oddities(cx, from);
+        if self.terminals[from.index()].has_weirds() {
+            self.report_line_weirds(cx, from);
         }
         if self.dialogue.tls {
             cx.start_inner(Tag::Ssl, from, rest);

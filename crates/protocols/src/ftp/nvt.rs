@@ -21,7 +21,7 @@ pub(super) struct Terminal {
     option: Option<Progress>,
     nul_dropped: bool,
     /// Weirds since they were last taken.
-    oddities: Vec<Oddity>,
+    weirds: Vec<LineWeird>,
 }
 
 /// How much of a telnet option has been read.
@@ -37,7 +37,7 @@ enum Progress {
 
 /// A weird of the lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Oddity {
+pub(super) enum LineWeird {
     /// A CR that is not followed by LF or NUL.
     LoneCr,
     /// The first NUL.
@@ -52,14 +52,14 @@ impl Terminal {
         !self.partial.is_empty()
     }
 
-    /// Whether there are weirds since the last call of [`take_oddities`](Self::take_oddities).
-    pub(super) fn has_oddities(&self) -> bool {
-        !self.oddities.is_empty()
+    /// Whether there are weirds since the last call of [`take_weirds`](Self::take_weirds).
+    pub(super) fn has_weirds(&self) -> bool {
+        !self.weirds.is_empty()
     }
 
     /// The weirds since the last call.
-    pub(super) fn take_oddities(&mut self) -> Vec<Oddity> {
-        std::mem::take(&mut self.oddities)
+    pub(super) fn take_weirds(&mut self) -> Vec<LineWeird> {
+        std::mem::take(&mut self.weirds)
     }
 
     /// Splits `data` and passes every line to `give`, which returns whether to continue; returns
@@ -111,14 +111,14 @@ impl Terminal {
         }
         if self.partial.len() >= MAX_LINE {
             // The current byte is lost, and the last one of the piece.
-            self.oddities.push(Oddity::TooLong);
+            self.weirds.push(LineWeird::TooLong);
             self.partial.pop();
             self.last = 0;
             return true;
         }
         let after_cr = self.last == b'\r';
         if after_cr && byte != b'\n' && byte != 0 && byte != IAC {
-            self.odd_once(Oddity::LoneCr);
+            self.odd_once(LineWeird::LoneCr);
         }
         match byte {
             b'\n' if after_cr => {
@@ -133,7 +133,7 @@ impl Terminal {
             0 if after_cr => {}
             0 if !self.nul_dropped => {
                 self.nul_dropped = true;
-                self.oddities.push(Oddity::Nul);
+                self.weirds.push(LineWeird::Nul);
             }
             IAC => {
                 self.option = Some(Progress::Begun);
@@ -166,9 +166,9 @@ impl Terminal {
         }
     }
 
-    fn odd_once(&mut self, oddity: Oddity) {
-        if !self.oddities.contains(&oddity) {
-            self.oddities.push(oddity);
+    fn odd_once(&mut self, weird: LineWeird) {
+        if !self.weirds.contains(&weird) {
+            self.weirds.push(weird);
         }
     }
 }
@@ -194,9 +194,9 @@ mod tests {
     fn line_ends() {
         let mut t = Terminal::default();
         assert_eq!(lines(&mut t, &[b"a\r\nb\nc\r", b"\n\n"]), [&b"a"[..], b"b", b"c", b""]);
-        assert!(t.take_oddities().is_empty());
+        assert!(t.take_weirds().is_empty());
         assert_eq!(lines(&mut t, &[b"a\rb\r\n"]), [b"a\rb"]);
-        assert_eq!(t.take_oddities(), [Oddity::LoneCr]);
+        assert_eq!(t.take_weirds(), [LineWeird::LoneCr]);
     }
 
     #[test]
@@ -210,7 +210,7 @@ mod tests {
     fn the_first_nul_is_dropped() {
         let mut t = Terminal::default();
         assert_eq!(lines(&mut t, &[b"a\0b\0\r\0c\n"]), [b"ab\0\rc"]);
-        assert_eq!(t.take_oddities(), [Oddity::Nul]);
+        assert_eq!(t.take_weirds(), [LineWeird::Nul]);
     }
 
     #[test]

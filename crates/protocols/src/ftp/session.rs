@@ -12,7 +12,7 @@ use super::paths;
 use crate::Context;
 use crate::Expected;
 use crate::Tag;
-use crate::weird::Oddity;
+use crate::weird::PacketWeird;
 
 /// Bytes of the user's name and of the password that are kept.
 const MAX_LOGIN: usize = 128;
@@ -269,7 +269,7 @@ impl Session {
         {
             let (env, addl) = (&mut *cx.env, awaited.to_string());
             let name = "FTP_too_many_expected_data_channels";
-            let what = Oddity { name, addl: &addl, source: SOURCE, in_tunnel: false };
+            let what = PacketWeird { name, addl: &addl, source: SOURCE, in_tunnel: false };
             env.weirds.packet(&mut env.logs, now, &what);
             return;
         }

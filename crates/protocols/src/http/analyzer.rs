@@ -218,7 +218,7 @@ impl Analyzer {
         }
     }
 
-    fn report_oddities(&mut self, cx: &mut Context<'_>, from: Dir) {
+    fn report_weirds(&mut self, cx: &mut Context<'_>, from: Dir) {
         let odd = std::mem::take(&mut self.sides[from.index()].feed.odd);
         if odd.lone_cr && !std::mem::replace(&mut self.lone_cr_told, true) {
             cx.weird("line_terminated_with_single_CR", "", Some("CONTENTLINE"));
@@ -241,7 +241,7 @@ impl Analyzer {
                 None => feed.forget(),
             }
         }
-        self.report_oddities(cx, from);
+        self.report_weirds(cx, from);
     }
 
     /// Splits a chunk as the feed requires and passes on the pieces.
@@ -276,7 +276,7 @@ impl Analyzer {
             }
             let line = feed.next(&mut data);
             if feed.odd != Default::default() {
-                self.report_oddities(cx, from);
+                self.report_weirds(cx, from);
             }
             match line {
                 Some(Text::Borrowed(line)) => self.line(cx, from, line, data),

@@ -87,7 +87,7 @@ pub(super) struct Entity {
     /// Size of that file; not positive if not stated.
     pub(super) total: i64,
     /// The file's size must still be set.
-    pub(super) tell_size: bool,
+    pub(super) reports_size: bool,
     pub(super) expect_continue: bool,
     pub(super) file: Option<BodyFile>,
     /// Name of its file, which stays when more comes after the file's end.
@@ -120,7 +120,7 @@ impl Entity {
             partial: false,
             offset: 0,
             total: -1,
-            tell_size: true,
+            reports_size: true,
             expect_continue: false,
             file: None,
             fuid: None,

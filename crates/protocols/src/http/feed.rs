@@ -17,7 +17,7 @@ pub(super) enum Text<'d> {
 
 /// Weirds of line ends, to be reported by the caller.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Oddity {
+pub(super) struct PacketWeird {
     /// A line ended with CR alone.
     pub(super) lone_cr: bool,
     /// A line was longer than [`MAX_LINE`].
@@ -49,7 +49,7 @@ pub(super) struct Feed {
     /// It is known only if the next line has arrived as a whole, as events show it.
     pub(super) whole_lines: bool,
     /// Weirds since the last call.
-    pub(super) odd: Oddity,
+    pub(super) odd: PacketWeird,
 }
 
 impl Default for Feed {
@@ -64,7 +64,7 @@ impl Default for Feed {
             delivery: -1,
             peek: None,
             whole_lines: false,
-            odd: Oddity::default(),
+            odd: PacketWeird::default(),
         }
     }
 }
@@ -210,7 +210,7 @@ mod tests {
     fn a_cr_that_was_cut_from_its_lf_is_not_odd() {
         let mut feed = Feed::default();
         assert_eq!(all(&mut feed, &[b"a\r", b"\nb\r\n"]), [b"a", b"b"]);
-        assert_eq!(feed.odd, Oddity::default());
+        assert_eq!(feed.odd, PacketWeird::default());
     }
 
     #[test]

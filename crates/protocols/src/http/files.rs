@@ -139,7 +139,7 @@ impl BodyFile {
         }
         let Some(fuid) = s.cx.env.files.fuid(self.id) else { return !self.shared };
         let mime_type = s.cx.env.files.mime_type(self.id);
-        self.tell_type(s, mime_type);
+        self.report_type(s, mime_type);
         self.typed = false;
         let filename = s.exchanges.filename().map(|name| name.to_vec());
         s.cx.env.files.renew(self.id, s.cx.conn.uid, s.cx.conn.id, filename.clone());
@@ -148,7 +148,7 @@ impl BodyFile {
         true
     }
 
-    fn tell_type(&mut self, s: &mut Scope<'_, '_>, mime_type: Option<&'static str>) {
+    fn report_type(&mut self, s: &mut Scope<'_, '_>, mime_type: Option<&'static str>) {
         if let Some(mime_type) = mime_type
             && !self.typed
         {
@@ -165,7 +165,7 @@ impl BodyFile {
     pub(super) fn end(&mut self, s: &mut Scope<'_, '_>, fuid: &mut Option<Uid>) -> bool {
         if self.shared {
             let mime_type = s.cx.env.files.mime_type(self.id);
-            self.tell_type(s, mime_type);
+            self.report_type(s, mime_type);
             return false;
         }
         if s.cx.env.files.is_over(self.id) {
@@ -175,7 +175,7 @@ impl BodyFile {
             s.cx.raise_file_handle_of_none(Tag::Http, from);
         }
         let mime_type = s.cx.env.files.settle_mime_type(self.id);
-        self.tell_type(s, mime_type);
+        self.report_type(s, mime_type);
         s.cx.file_end(self.id);
         true
     }
@@ -324,8 +324,8 @@ impl Entity {
         self.drop_what_is_over(s);
         let told = if self.partial { self.total } else { self.content_length };
         // A compressed body's length is not the file's size.
-        let wanted = self.tell_size && !self.compressed;
-        self.tell_size = false;
+        let wanted = self.reports_size && !self.compressed;
+        self.reports_size = false;
         let total = u64::try_from(told).ok().filter(|n| *n > 0 && wanted);
         let placed = self.partial;
         let file =
@@ -343,7 +343,7 @@ impl Entity {
         }
         if !file.typed {
             let mime_type = s.cx.env.files.mime_type(file.id);
-            file.tell_type(s, mime_type);
+            file.report_type(s, mime_type);
         }
     }
 
@@ -368,6 +368,6 @@ impl Entity {
         env.files.gap(&mut env.logs, s.cx.now, file.id, Some(self.body_len), len);
         self.offset = self.offset.saturating_add(len);
         let mime_type = s.cx.env.files.mime_type(file.id);
-        file.tell_type(s, mime_type);
+        file.report_type(s, mime_type);
     }
 }

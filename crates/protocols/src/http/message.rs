@@ -8,7 +8,7 @@ use super::syntax::is_uri;
 use super::syntax::skip_blanks;
 
 /// Names of weirds.
-pub type Oddities = Vec<&'static str>;
+pub type WeirdNames = Vec<&'static str>;
 
 /// `HTTP/major.minor`; 0.0 when it could not be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,7 +63,7 @@ pub struct Request<'a> {
     /// The target with its `%` escapes decoded.
     pub uri: Cow<'a, [u8]>,
     /// Weirds of the escapes.
-    pub odd: Oddities,
+    pub odd: WeirdNames,
 }
 
 /// A line in the position of a request line.
@@ -104,7 +104,7 @@ fn keyword_any_case(data: &[u8]) -> bool {
 }
 
 /// Reads a request line (RFC 9112 section 3), as leniently as servers do.
-pub fn request_line<'a>(line: &'a [u8], odd: &mut Oddities) -> RequestLine<'a> {
+pub fn request_line<'a>(line: &'a [u8], odd: &mut WeirdNames) -> RequestLine<'a> {
     let bad = RequestLine { request: None, version: None, faults: Vec::new() };
     let method_len = line.iter().position(|c| !is_method_char(*c)).unwrap_or(line.len());
     if method_len == 0 {
@@ -180,7 +180,7 @@ pub fn plausible_0_9(request: &Request<'_>) -> bool {
 /// Reads a status line. `Err` holds the version, if the line got that far: the code is missing then.
 pub fn status_line<'a>(
     line: &'a [u8],
-    odd: &mut Oddities,
+    odd: &mut WeirdNames,
 ) -> Result<StatusLine<'a>, Option<Version>> {
     if !keyword_any_case(line) {
         return Err(None);
@@ -215,7 +215,7 @@ fn hex_pair(data: &[u8]) -> Option<u8> {
 
 /// Decodes `%xx`, and `%uxxxx` that some software sends. Invalid escapes stay unchanged and are
 /// reported in `odd`.
-pub fn unescape(text: &[u8], mut odd: Option<&mut Oddities>) -> Vec<u8> {
+pub fn unescape(text: &[u8], mut odd: Option<&mut WeirdNames>) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;
     let mut tell = |name| {
@@ -381,7 +381,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    type Read<'a> = (Option<(&'a [u8], Vec<u8>)>, Option<Version>, Oddities);
+    type Read<'a> = (Option<(&'a [u8], Vec<u8>)>, Option<Version>, WeirdNames);
 
     fn request(line: &[u8]) -> Read<'_> {
         let mut odd = Vec::new();

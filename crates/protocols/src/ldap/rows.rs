@@ -128,7 +128,7 @@ impl Rows {
                     let name = "LDAP_search_base_object_change";
                     change_text(cx, id, name, &mut search.base, base);
                     let name = "LDAP_search_filter_change";
-                    tell_change(cx, id, name, search.filter.as_deref(), filter);
+                    report_changed_field(cx, id, name, search.filter.as_deref(), filter);
                     search.filter = Some(filter.clone());
                 }
             }
@@ -338,7 +338,7 @@ fn change(
     field: &mut Option<&'static str>,
     value: &'static str,
 ) {
-    tell_change(cx, id, name, field.map(str::as_bytes), value.as_bytes());
+    report_changed_field(cx, id, name, field.map(str::as_bytes), value.as_bytes());
     *field = Some(value);
 }
 
@@ -351,12 +351,12 @@ fn change_text(
     value: &[u8],
 ) {
     if !value.is_empty() {
-        tell_change(cx, id, name, field.as_deref(), value);
+        report_changed_field(cx, id, name, field.as_deref(), value);
         *field = Some(value.to_vec());
     }
 }
 
-fn tell_change(
+fn report_changed_field(
     cx: &mut Context<'_>,
     id: i64,
     name: &'static str,

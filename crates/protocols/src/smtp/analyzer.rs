@@ -69,7 +69,7 @@ pub struct Analyzer {
     plain: [u64; 2],
     /// A NUL in this side's lines was dropped already.
     nul_seen: [bool; 2],
-    oddities: Oddities,
+    seen_weirds: SeenWeirds,
     ended: [bool; 2],
     /// The client of the dialogue: the originator, until TURN.
     client: Dir,
@@ -108,7 +108,7 @@ enum Reading {
 
 /// Weirds of lines that are reported once a connection.
 #[derive(Default)]
-struct Oddities {
+struct SeenWeirds {
     lone_cr: bool,
     nul: bool,
 }
@@ -134,7 +134,7 @@ impl Analyzer {
             lines: [lines(), lines()],
             plain: [0; 2],
             nul_seen: [false; 2],
-            oddities: Oddities::default(),
+            seen_weirds: SeenWeirds::default(),
             ended: [false; 2],
             client: Dir::Orig,
             state: State::Initiated,
@@ -173,7 +173,7 @@ impl Analyzer {
         }
         let at = memchr::memchr(0, line)?;
         self.nul_seen[from.index()] = true;
-        if !std::mem::replace(&mut self.oddities.nul, true) {
+        if !std::mem::replace(&mut self.seen_weirds.nul, true) {
             cx.weird("NUL_in_line", "", Some("CONTENTLINE"));
         }
         Some([&line[..at], &line[at + 1..]].concat())
@@ -635,7 +635,7 @@ impl Analyze for Analyzer {
                 continue;
             }
             let Some(line) = lines.next(&mut data) else { break };
-            line.report(cx, &mut self.oddities.lone_cr);
+            line.report(cx, &mut self.seen_weirds.lone_cr);
             if cx.is_taken_off(Tag::Smtp) {
                 continue;
             }
@@ -644,7 +644,7 @@ impl Analyze for Analyzer {
                 break;
             }
         }
-        lines.report(cx, &mut self.oddities.lone_cr);
+        lines.report(cx, &mut self.seen_weirds.lone_cr);
         if self.reading == Reading::Tls {
             lines.skip_lf(&mut data);
             // Zeek's SMTP passes on nothing behind a gap, which is what TLS makes of one.
@@ -701,9 +701,9 @@ impl Analyze for Analyzer {
     fn suspend(&mut self, cx: &mut Context<'_>) -> bool {
         self.end_open_mail(cx);
         let session = std::mem::take(&mut self.session);
-        let oddities = std::mem::take(&mut self.oddities);
+        let seen_weirds = std::mem::take(&mut self.seen_weirds);
         let entities = self.entities;
-        *self = Self { session, oddities, entities, ..Self::new(cx) };
+        *self = Self { session, seen_weirds, entities, ..Self::new(cx) };
         true
     }
 

@@ -54,7 +54,7 @@ impl Env {
             self.files.end(&mut self.logs, now, id);
             self.inputs.remove(name);
         }
-        self.tell_of_files(now);
+        self.report_files(now);
     }
 
     /// Carries out a request of scripts about analyzers.

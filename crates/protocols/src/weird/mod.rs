@@ -65,7 +65,7 @@ pub const REMEMBERED: usize = 1 << 17;
 
 /// A weird seen outside the analyzer of a connection: in a packet or by a packet analyzer.
 #[derive(Clone, Copy, Debug)]
-pub struct Oddity<'a> {
+pub struct PacketWeird<'a> {
     /// Its name.
     pub name: &'static str,
     /// Details, may be empty.
@@ -91,7 +91,7 @@ impl Report<'_> {
     }
 }
 
-impl<'a> Oddity<'a> {
+impl<'a> PacketWeird<'a> {
     fn report(&self) -> Report<'a> {
         let Self { name, addl, source, in_tunnel } = *self;
         Report { name, addl: addl.as_bytes(), source, in_tunnel }
@@ -236,13 +236,27 @@ impl Weirds {
     }
 
     /// A weird of a connection that is gone.
-    pub fn gone(&mut self, logs: &mut Sinks, now: Time, uid: Uid, id: ConnId, what: &Oddity<'_>) {
+    pub fn gone(
+        &mut self,
+        logs: &mut Sinks,
+        now: Time,
+        uid: Uid,
+        id: ConnId,
+        what: &PacketWeird<'_>,
+    ) {
         let subject = Subject { uid: Some(uid), id: Some(id), proto: None };
         self.any(logs, now, &subject, &what.report());
     }
 
     /// A weird of two hosts.
-    pub fn flow(&mut self, logs: &mut Sinks, now: Time, src: Addr, dst: Addr, what: &Oddity<'_>) {
+    pub fn flow(
+        &mut self,
+        logs: &mut Sinks,
+        now: Time,
+        src: Addr,
+        dst: Addr,
+        what: &PacketWeird<'_>,
+    ) {
         let id = ConnId { orig_h: src, resp_h: dst, orig_p: 0, resp_p: 0 };
         let subject = Subject { uid: None, id: Some(id), proto: Some(Proto::Unknown) };
         self.any(logs, now, &subject, &what.report());
@@ -250,7 +264,7 @@ impl Weirds {
 
     /// A weird of no connection.
     pub fn net(&mut self, logs: &mut Sinks, now: Time, name: &'static str, addl: &str) {
-        self.packet(logs, now, &Oddity { name, addl, source: None, in_tunnel: false });
+        self.packet(logs, now, &PacketWeird { name, addl, source: None, in_tunnel: false });
     }
 
     /// A weird of no connection, with details as they came from the wire.
@@ -260,7 +274,7 @@ impl Weirds {
     }
 
     /// A weird of a packet without IP header.
-    pub fn packet(&mut self, logs: &mut Sinks, now: Time, what: &Oddity<'_>) {
+    pub fn packet(&mut self, logs: &mut Sinks, now: Time, what: &PacketWeird<'_>) {
         self.any(logs, now, &Subject { uid: None, id: None, proto: None }, &what.report());
     }
 
@@ -276,7 +290,7 @@ impl Weirds {
     ) {
         // Suppression takes no notice of the file: one row a name.
         let addl = if addl.is_empty() { fuid.to_string() } else { format!("{fuid}: {addl}") };
-        self.packet(logs, now, &Oddity { name, addl: &addl, source, in_tunnel: false });
+        self.packet(logs, now, &PacketWeird { name, addl: &addl, source, in_tunnel: false });
     }
 
     #[inline]

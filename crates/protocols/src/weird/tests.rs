@@ -110,7 +110,7 @@ fn packets_are_sampled_from_the_first_on() {
 fn two_hosts_have_one_window_of_sampling() {
     let mut h = Harness::new(Proto::Tcp, 80);
     let (a, b) = (Addr::v4([10, 0, 0, 1]), Addr::v4([10, 0, 0, 2]));
-    let what = |name| Oddity { name, addl: "", source: Some("IP"), in_tunnel: false };
+    let what = |name| PacketWeird { name, addl: "", source: Some("IP"), in_tunnel: false };
     let env = &mut h.env;
     env.weirds.flow(&mut env.logs, Time::from_secs(10), a, b, &what("truncated_header"));
     // Thirty from 500 on, then thirty from 610 on, when the window that began at 10 is over: the 26th
@@ -136,7 +136,8 @@ fn two_hosts_have_one_window_of_sampling() {
 fn hosts_packets_and_files() {
     let mut h = Harness::new(Proto::Tcp, 80);
     let (a, b) = (Addr::v4([10, 0, 0, 1]), Addr::v4([10, 0, 0, 2]));
-    let mut what = Oddity { name: "truncated_IP", addl: "", source: Some("IP"), in_tunnel: true };
+    let mut what =
+        PacketWeird { name: "truncated_IP", addl: "", source: Some("IP"), in_tunnel: true };
     let env = &mut h.env;
     env.weirds.flow(&mut env.logs, h.now, a, b, &what);
     env.weirds.flow(&mut env.logs, h.now, a, b, &what);

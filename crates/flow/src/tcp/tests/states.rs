@@ -131,7 +131,7 @@ fn ends() {
 }
 
 #[test]
-fn oddities() {
+fn weirds_of_segments() {
     let cases: &[(&str, &str)] = &[
         ("> S 100", ""),
         ("> S 200", "active_connection_reuse"),

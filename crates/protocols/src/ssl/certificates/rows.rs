@@ -18,7 +18,7 @@ use gannet_log::Vector;
 
 use super::super::events::X509Seen;
 use crate::deferred::Queue;
-use crate::schemas::tell_cut;
+use crate::schemas::report_cut;
 use crate::weird::Weirds;
 
 /// A certificate is logged again after this time.
@@ -141,7 +141,7 @@ impl Known {
             let (_, host, client) = item.key;
             let cut = with_row(item.now, &item.certificate, host, client, |row| logs.write(row));
             if cut != Cut::default() {
-                tell_cut(weirds, logs, item.now, X509Row::PATH, cut);
+                report_cut(weirds, logs, item.now, X509Row::PATH, cut);
             }
         }
     }
