@@ -131,10 +131,12 @@ impl Problems {
             lines => shared.damaged(format!("{path}: {lines} lines are no rows and were skipped")),
         }
         for (column, count) in &self.values {
-            let what = format!(
-                "{path}: {count} values of '{column}' are not of its type and read as null"
-            );
-            shared.damaged(what);
+            shared.damaged(match count {
+                1 => format!("{path}: 1 value of '{column}' is not of its type and reads as null"),
+                _ => format!(
+                    "{path}: {count} values of '{column}' are not of its type and read as null"
+                ),
+            });
         }
         for (column, count) in &self.columns {
             let what = format!(

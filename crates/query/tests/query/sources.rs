@@ -214,8 +214,8 @@ fn damage_is_reported_beside_the_rows_before_it() {
     assert_eq!(found, expected);
     let (_, problems) = damaged.problems();
     assert_eq!(problems.len(), 2, "{problems:?}");
-    assert!(problems[0].contains("1 lines are no rows"), "{problems:?}");
-    assert!(problems[1].contains("1 values of 'n'"), "{problems:?}");
+    assert!(problems[0].contains("1 line is no row"), "{problems:?}");
+    assert!(problems[1].contains("1 value of 'n'"), "{problems:?}");
 
     let json = scratch.path("odd.json");
     fs::write(&json, "{\"ts\":1.5,\"id\":{\"orig_h\":\"192.0.2.1\"},\"tags\":[\"a\",\"b\"]}\n[1]\n{\"ts\":\"2026-11-21T08:47:00Z\"}\n")
@@ -224,7 +224,7 @@ fn damage_is_reported_beside_the_rows_before_it() {
     let found = csv(&odd, "SELECT ts, id.orig_h, tags[2] AS second FROM odd").unwrap();
     let expected = "ts,id.orig_h,second\n1970-01-01T00:00:01.500000Z,192.0.2.1,b\n2026-11-21T08:47:00.000000Z,,\n";
     assert_eq!(found, expected);
-    assert!(odd.problems().1[0].contains("1 lines are no rows"));
+    assert!(odd.problems().1[0].contains("1 line is no row"));
 }
 
 #[test]
