@@ -120,9 +120,10 @@ fn captures_that_a_script_writes_are_completed() {
     // The temporary file exists once the pipeline writes.
     wait(|| std::fs::read_dir(s.path("")).unwrap().count() > 2);
     thread::sleep(Duration::from_millis(100));
-    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    // Programs in the background of a shell inherit that SIGINT is ignored.
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
     let ended = child.wait_with_output().unwrap();
-    assert_eq!((ended.status.code(), ended.stderr.as_slice()), (Some(130), &b""[..]));
+    assert_eq!((ended.status.code(), ended.stderr.as_slice()), (Some(143), &b""[..]));
     let mut names: Vec<_> =
         std::fs::read_dir(s.path("")).unwrap().map(|e| e.unwrap().file_name()).collect();
     names.sort();
