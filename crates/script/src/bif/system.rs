@@ -26,10 +26,14 @@ pub(super) const TABLE: Table = &[
     }),
     ("sleep", |vm, a| {
         vm.m.out.flush();
-        let seconds = arg(a, 0).double().min(86_400.0);
+        const DAY: std::time::Duration = std::time::Duration::from_secs(86_400);
+        let seconds = arg(a, 0).double();
         let begin = wall_clock();
         // Less than nothing, and what is not a number, is no time.
-        let time = std::time::Duration::try_from_secs_f64(seconds).unwrap_or_default();
+        let time = std::time::Duration::try_from_secs_f64(seconds).map_or_else(
+            |_| if seconds > 0.0 { DAY } else { std::time::Duration::ZERO },
+            |time| time.min(DAY),
+        );
         std::thread::sleep(time);
         Ok(Value::Interval(wall_clock() - begin))
     }),
