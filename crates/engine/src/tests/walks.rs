@@ -271,8 +271,8 @@ fn weird_of(format: Format, link_type: LinkType, data: &[u8]) -> (Shard, String)
         number: 1,
         data,
     });
-    let told = String::from_utf8(shard.env.logs.pending("weird").to_vec()).unwrap();
-    (shard, told)
+    let reported = String::from_utf8(shard.env.logs.pending("weird").to_vec()).unwrap();
+    (shard, reported)
 }
 
 #[test]
@@ -280,9 +280,9 @@ fn an_empty_record_is_no_packet() {
     for (format, name) in
         [(Format::Pcap, "\tempty_pcap_header\t"), (Format::PcapNg, "\tempty_pcapng_header\t")]
     {
-        let (shard, told) = weird_of(format, LinkType::ETHERNET, &[]);
+        let (shard, reported) = weird_of(format, LinkType::ETHERNET, &[]);
         assert_eq!((shard.now, shard.connections()), (Time::ZERO, 0));
-        assert!(told.contains(name), "{told}");
+        assert!(reported.contains(name), "{reported}");
     }
 }
 
@@ -344,9 +344,9 @@ fn unknown_protocols_are_reported_by_the_layer_that_leads_to_them() {
 fn only_pcap_is_read_through_a_filter() {
     // A data frame of 802.11 that ends after its header.
     let frame = [&[8, 0][..], &[0; 22]].concat();
-    let told = |format| weird_of(format, LinkType(105), &frame).1;
-    assert_eq!(told(Format::Pcap), "");
-    assert!(told(Format::PcapNg).contains("\ttruncated_802_11_header\t"));
+    let reported = |format| weird_of(format, LinkType(105), &frame).1;
+    assert_eq!(reported(Format::Pcap), "");
+    assert!(reported(Format::PcapNg).contains("\ttruncated_802_11_header\t"));
 }
 
 #[test]
@@ -385,7 +385,7 @@ fn a_fragment_header_that_came_in_pieces_is_passed_over() {
 
 #[test]
 fn violations_are_counted() {
-    let told = |violations: usize| {
+    let reported = |violations: usize| {
         // An unknown version, so long that nothing later disables the analyzer.
         let mut known = b"\x30\x03\x02\x01\x09".to_vec();
         known.resize(1300, 0);
@@ -397,6 +397,6 @@ fn violations_are_counted() {
             .collect();
         Ran::of(&capture(LinkType::ETHERNET, &frames)).rows("weird", "name source")
     };
-    assert!(told(1000).is_empty());
-    assert_eq!(told(1002), ["too_many_analyzer_violations SNMP"]);
+    assert!(reported(1000).is_empty());
+    assert_eq!(reported(1002), ["too_many_analyzer_violations SNMP"]);
 }
