@@ -115,7 +115,7 @@ impl Resolver {
     /// Whether there are answers that were not taken.
     #[inline]
     pub(crate) fn has_found(&self) -> bool {
-        self.threads > 0 && self.jobs.found.load(Ordering::Acquire) > 0
+        self.jobs.found.load(Ordering::Acquire) > 0
     }
 
     /// Takes an answer, if it has come.

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::mpsc::Receiver;
+use std::time::{Duration, Instant};
 
 use super::Vm;
 use super::events::Due;
@@ -28,6 +29,9 @@ pub(crate) struct Triggers {
     /// Questions about hosts that wait for their answers.
     lookups: Vec<Lookup>,
 }
+
+/// How long the end of a run waits for answers about hosts.
+const LOOKUPS_AT_END: Duration = Duration::from_secs(10);
 
 /// A question about a host that a condition waits for.
 struct Lookup {
@@ -236,11 +240,20 @@ impl Vm<'_> {
         }
     }
 
-    /// Waits for answers about hosts, and runs what waits for them.
+    /// Waits for answers about hosts, and runs what waits for them. Where the resolver takes too long, there are none.
     pub(crate) fn finish_lookups(&mut self) -> Result<(), Stop> {
-        while self.m.whens.looks_up() && !self.m.stop_requested {
+        let begun = Instant::now();
+        while self.m.whens.looks_up() && !self.m.stop_requested && begun.elapsed() < LOOKUPS_AT_END
+        {
             self.drain_all()?;
-            std::thread::sleep(std::time::Duration::from_millis(1));
+            // One that has timed out needs no answer.
+            self.m.whens.lookups.retain(|lookup| !lookup.trigger.done.get());
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        for lookup in std::mem::take(&mut self.m.whens.lookups) {
+            let Lookup { trigger, call, ty, question, .. } = lookup;
+            let answer = self.host_value(&question, Found::Nothing, ty);
+            self.m.whens.answers.push((trigger, call, answer));
         }
         self.drain_all()
     }
