@@ -1,6 +1,6 @@
 //! Walking ASTs without recursion.
 
-use crate::ast::{EventCall, ExprKind, StmtKind};
+use crate::ast::{EventCall, ExprKind, StmtKind, UnaryOp};
 use crate::ids::{ExprId, StmtId};
 use crate::program::Program;
 
@@ -62,6 +62,22 @@ pub fn operands(program: &Program, expr: ExprId, to: &mut Vec<ExprId>) {
             to.push(*when);
             to.extend(&event.args);
         }
+    }
+}
+
+/// The record whose field an expression changes, if it changes one.
+pub fn changed_record(program: &Program, expr: ExprId) -> Option<ExprId> {
+    let to = match &program.exprs[expr].kind {
+        ExprKind::Assign(to, _)
+        | ExprKind::AddTo(_, to, _)
+        | ExprKind::RemoveFrom(to, _)
+        | ExprKind::Delete(to)
+        | ExprKind::Unary(UnaryOp::Increment | UnaryOp::Decrement, to) => *to,
+        _ => return None,
+    };
+    match program.exprs[to].kind {
+        ExprKind::Field(of, _) => Some(of),
+        _ => None,
     }
 }
 

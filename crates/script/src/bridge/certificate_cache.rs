@@ -70,7 +70,7 @@ pub(super) fn holds(
     if let (Some(value), Some(callback), Some(ty)) =
         (&found, vm.m.state.traffic.certificate_cache.callback.clone(), vm.type_named("fa_file"))
     {
-        let file = states.file(vm, ty, file)?;
+        let file = states.file(vm, ty, file, event)?;
         match vm.call(&callback, &[file, value.clone(), key]) {
             Ok(_) | Err(Stop::Error) => {}
             Err(stop) => return Err(stop),

@@ -167,7 +167,7 @@ pub(super) fn data(vm: &mut Vm<'_>, states: &mut States, event: &Raised<'_>) -> 
     }
     wanted.heard = offset.saturating_add(data.len() as u64);
     let Some(ty) = vm.type_named("fa_file") else { return Ok(()) };
-    let file = states.file(vm, ty, state)?;
+    let file = states.file(vm, ty, state, event)?;
     if let Some(stream) = stream {
         vm.queue_event(stream, vec![file.clone(), Value::string(data)]);
     }
@@ -196,7 +196,7 @@ pub(super) fn limit(vm: &mut Vm<'_>, states: &mut States, event: &Raised<'_>) ->
         return Ok(());
     };
     let args = args.clone();
-    let file = states.file(vm, ty, state)?;
+    let file = states.file(vm, ty, state, event)?;
     let args = vec![file, args, Value::Count(limit), Value::Count(len)];
     vm.queue_named("file_extraction_limit", args);
     Ok(())
@@ -223,7 +223,7 @@ pub(super) fn violation(
         return Ok(());
     };
     let Some(state) = event.file(file) else { return Ok(()) };
-    let file = states.file(vm, of_file, state)?;
+    let file = states.file(vm, of_file, state, event)?;
     let name = format!("Files::ANALYZER_{}", String::from_utf8_lossy(analyzer));
     let tag = Value::Enum(of_tag, vm.enum_named(&name).int());
     let info = vm.new_record(of_info, &[], Vec::new())?;

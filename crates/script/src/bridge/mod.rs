@@ -11,6 +11,7 @@
 //! | `certificates` | checks of certificates |
 //! | `counts` | what statistics count |
 //! | `decide` | which packets scripts discard, and which connections they keep |
+//! | `kept` | which connections are stored |
 //! | `plan` | how the packed arguments of an event become script values |
 //! | `signatures` | what signatures find in the traffic |
 //! | `steering` | whether scripts ask something of the analysis while packets are read |
@@ -31,6 +32,7 @@ mod certificate_cache;
 mod certificates;
 mod counts;
 mod decide;
+mod kept;
 mod listening;
 mod natives;
 mod packets;
@@ -50,7 +52,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use gannet_base::Time;
-use gannet_event::{Command, Decl, Interest, Listener, Place, Raised, Value as Head};
+use gannet_event::{Command, Decl, Interest, Listener, Place, Raised, Type, Value as Head};
 
 use crate::command::Options;
 use crate::evaluate::Stop;
@@ -73,9 +75,9 @@ pub(crate) use recordings::TABLE as RECORDINGS;
 pub(crate) use requests::TABLE as REQUESTS;
 use signatures::Matching;
 use state::States;
+use steering::Reached;
 pub use traffic::Traffic;
 use traffic::{Names, Numbered, Packet};
-use used::Used;
 
 /// Where packets come from: what turns them into events.
 pub trait Source: Send {
@@ -174,7 +176,7 @@ pub fn run(
     let mut is_cut = false;
     let mut result = machine.with(&mut program).begin(now, is_live || !has_packets);
     if result.is_ok() && !machine.stop_requested {
-        let mut interest = interest(&machine.with(&mut program), source);
+        let (mut interest, stores_all) = interest(&machine.with(&mut program), source);
         let scripted =
             machine.with(&mut program).function_named("Analyzer::__register_for_port").is_some();
         let in_key_order = machine.state.uids.is_deterministic();
@@ -210,6 +212,7 @@ pub fn run(
             machine,
             ways: Vec::new(),
             states,
+            stores_all,
             names_analyzers,
             matching,
             over: false,
@@ -258,29 +261,32 @@ const FLUSH: Duration = Duration::from_millis(500);
 /// The life of a run by themselves: no event of an analyzer.
 const OWN: [&str; 2] = ["zeek_init", "zeek_done"];
 
-/// Events that scripts handle, and those that the records of connections and files need.
-fn interest(vm: &Vm<'_>, source: &dyn Source) -> Interest {
+/// Events that scripts handle, and those that the records of connections and files need; and whether all connections are
+/// stored.
+fn interest(vm: &Vm<'_>, source: &dyn Source) -> (Interest, bool) {
     let handled = |name: &str| vm.function_named(name).is_some_and(|func| is_handled(vm, func));
-    let mut interest = Interest::of(source.catalogue().into_iter(), |decl| {
+    let catalogue = source.catalogue();
+    let mut interest = Interest::of(catalogue.iter().copied(), |decl| {
         !OWN.contains(&decl.name) && !decl.scripted && handled(decl.name)
     });
+    let mut of_files = catalogue.iter().filter(|decl| interest.has(decl.id));
+    let handles_files = of_files
+        .any(|decl| decl.params.iter().any(|param| kept::holds(&param.ty, &Type::File)));
+    let stores_all = kept::stores_all(vm, handled, handles_files);
+    let are_counted = calls(vm, &counts::READERS);
     let signatures = vm.m.state.signatures.as_ref();
     let by_number = natives::disables_by_number(vm);
     // Also where scripts handle none of the events: time advances with packets, and timers are due.
-    for decl in source.catalogue() {
+    for decl in catalogue {
         let needed = match decl.name {
             name if signatures.is_some_and(|all| all.needs(name)) => true,
-            "new_connection"
-            | "connection_state_remove"
-            | "file_new"
-            | "file_state_remove"
-            | "net_done" => true,
+            "new_connection" => stores_all || are_counted,
+            "connection_state_remove" | "file_new" | "file_state_remove" | "net_done" => true,
             "get_file_handle" | "conn_weird" => vm.m.state.uids.is_deterministic(),
             "gannet::packet_bytes" => needs_bytes(vm),
             "gannet::packet_seen" => {
                 !needs_bytes(vm)
-                    && (calls(vm, &["get_current_packet_ts", "get_net_stats"])
-                        || calls(vm, &counts::READERS))
+                    && (are_counted || calls(vm, &["get_current_packet_ts", "get_net_stats"]))
             }
             "gannet::analyzer_planned" => {
                 calls(vm, &["current_analyzer"]) || by_number || natives::asks_for_planned(vm)
@@ -300,7 +306,7 @@ fn interest(vm: &Vm<'_>, source: &dyn Source) -> Interest {
             }
             "gannet::packet_done" => calls(vm, &counts::READERS_OF_PACKETS),
             "gannet::weird_seen" => calls(vm, &["get_reporter_stats"]),
-            "connection_timeout" => calls(vm, &counts::READERS),
+            "connection_timeout" => are_counted,
             "gannet::watched_connection" => {
                 calls(vm, &["lookup_connection"]) || handled("connection_status_update")
             }
@@ -312,7 +318,7 @@ fn interest(vm: &Vm<'_>, source: &dyn Source) -> Interest {
             interest.add(decl.id);
         }
     }
-    interest
+    (interest, stores_all)
 }
 
 /// Whether scripts or the command line want the bytes of packets.
@@ -326,11 +332,29 @@ fn is_handled(vm: &Vm<'_>, func: FuncId) -> bool {
     !function.bodies.is_empty() || (vm.m.generate_all && function.flavor == Flavor::Event)
 }
 
-/// Whether scripts call one of these functions.
+/// Whether scripts may call one of these functions: those that do not run may name it.
 fn calls(vm: &Vm<'_>, names: &[&str]) -> bool {
-    let is_called =
-        |name: &&str| vm.find_global(name).is_some_and(|global| vm.p.globals[global].uses > 0);
+    let reached = reached(vm).map(|reached| &reached.functions);
+    let is_called = |name: &&str| match reached {
+        Some(reached) => vm.function_named(name).is_some_and(|func| reached.contains(&func)),
+        None => vm.find_global(name).is_some_and(|global| vm.p.globals[global].uses > 0),
+    };
     names.iter().any(is_called)
+}
+
+/// What scripts may do; `None` where that cannot be said.
+fn reached<'v>(vm: &'v Vm<'_>) -> Option<&'v Reached> {
+    // Conditions of signatures are no part of the program.
+    let is_known = vm.m.state.signatures.is_none();
+    is_known.then(|| vm.m.state.traffic.reached.get_or_init(|| steering::reached(vm)).as_ref())?
+}
+
+/// Whether more than handlers sees the arguments of events, or handlers see those of their callers.
+fn sees_all(vm: &Vm<'_>) -> bool {
+    vm.m.generate_all
+        || vm.m.observer.is_some()
+        || vm.m.state.traffic.names.is_some()
+        || calls(vm, &["backtrace"])
 }
 
 /// Folders of Zeek's scripts whose `dpd.sig` says what a protocol begins with, and its analyzers.
@@ -647,6 +671,8 @@ struct Run {
     /// How events reach scripts, each at its number.
     ways: Vec<Option<Rc<Way>>>,
     states: States,
+    /// Whether all connections are stored, and not only those that scripts may keep.
+    stores_all: bool,
     /// Whether scripts ask which analyzer raised an event.
     names_analyzers: bool,
     matching: Option<Matching>,
@@ -711,6 +737,11 @@ enum Kind {
 }
 
 impl Kind {
+    /// Whether only handlers look at the arguments of such an event.
+    fn is_handled_only(self) -> bool {
+        matches!(self, Self::Other | Self::ConnectionBegins | Self::ConnectionRemoved)
+    }
+
     fn of(vm: &Vm<'_>, name: &str) -> Self {
         match name {
             "new_connection" if natives::reports_status(vm) => Self::ConnectionBegins,
@@ -744,7 +775,7 @@ impl Kind {
 }
 
 impl Way {
-    fn new(vm: &Vm<'_>, decl: &'static Decl) -> Self {
+    fn new(vm: &Vm<'_>, decl: &'static Decl, stores_all: bool) -> Self {
         let is_counted = matches!(
             decl.name,
             "new_connection"
@@ -756,19 +787,17 @@ impl Way {
                 | "gannet::weird_seen"
                 | "net_done"
         );
-        let is_noted = matches!(
-            decl.name,
-            "new_connection"
-                | "connection_state_remove"
-                | "file_state_remove"
-                | "gannet::watched_connection"
-                | "conn_weird"
-        );
+        let is_noted = match decl.name {
+            "new_connection" => stores_all,
+            "connection_state_remove"
+            | "file_state_remove"
+            | "gannet::watched_connection"
+            | "conn_weird" => true,
+            _ => false,
+        };
         let kind = Kind::of(vm, decl.name);
-        // What happens with other ones looks at their arguments.
-        let is_handled_only =
-            matches!(kind, Kind::Other | Kind::ConnectionBegins | Kind::ConnectionRemoved);
-        Self { kind, is_counted, is_noted, plan: plan_of(vm, decl, is_handled_only) }
+        let plan = plan_of(vm, decl, kind.is_handled_only(), stores_all);
+        Self { kind, is_counted, is_noted, plan }
     }
 }
 
@@ -779,9 +808,9 @@ struct EventPlan {
     params: Vec<(Option<usize>, Plan)>,
     /// How many parameters the script's event has.
     count: usize,
-    /// Where no handler reads the connection that the event is about: its type, and whether scripts may look it up, so that
+    /// Where no handler keeps the connection that the event is about: its type, and whether scripts may look it up, so that
     /// it is known as it is at this event.
-    skipped: Option<(TypeId, bool)>,
+    brief: Option<(TypeId, bool)>,
 }
 
 thread_local! {
@@ -995,13 +1024,15 @@ impl Run {
             }
         }
         let mut uid = None;
-        if let Some((ty, is_looked_up)) = plan.skipped {
+        if let Some((ty, is_looked_up)) = plan.brief {
             let state = state::first_connection(event);
             uid = state.map(|state| state.uid);
             if way.is_noted {
                 self.states.note(&mut vm, event)?;
             }
-            if let (Some(state), true) = (state, is_looked_up) {
+            if let (Some(state), true) = (state, is_looked_up)
+                && (self.stores_all || self.states.is_stored(&mut vm, ty, state))
+            {
                 self.states.mention(&mut vm, ty, state)?;
             }
         } else if matches!(way.kind, Kind::ConnectionRemoved | Kind::FileRemoved) {
@@ -1042,7 +1073,7 @@ impl Run {
             return Rc::clone(way);
         }
         let vm = self.machine.with(&mut self.program);
-        let way = Rc::new(Way::new(&vm, decl));
+        let way = Rc::new(Way::new(&vm, decl, self.stores_all));
         if self.ways.len() <= index {
             self.ways.resize(index + 1, None);
         }
@@ -1169,7 +1200,12 @@ const LOOKUPS: [&str; 2] = ["lookup_connection", "lookup_connection_analyzer_id"
 
 /// How an event becomes the one of scripts that has its name: parameters by their names, or by their places where scripts name them otherwise.
 /// What no handler reads is left out if `is_handled_only` says that only handlers see the arguments.
-fn plan_of(vm: &Vm<'_>, decl: &'static Decl, is_handled_only: bool) -> Option<EventPlan> {
+fn plan_of(
+    vm: &Vm<'_>,
+    decl: &'static Decl,
+    is_handled_only: bool,
+    stores_all: bool,
+) -> Option<EventPlan> {
     let func = vm.function_named(decl.name)?;
     if !is_handled(vm, func) && decl.name != "raw_packet" {
         return None;
@@ -1179,13 +1215,12 @@ fn plan_of(vm: &Vm<'_>, decl: &'static Decl, is_handled_only: bool) -> Option<Ev
     let by_name = wanted
         .iter()
         .all(|field| decl.params.iter().any(|param| param.name == vm.p.name(field.name)));
-    let sees_all = !is_handled_only
-        || vm.m.generate_all
-        || vm.m.observer.is_some()
-        || vm.m.state.traffic.names.is_some()
-        || calls(vm, &["backtrace"]);
-    let used = if sees_all { Vec::new() } else { used::of(vm.p, func, wanted.len()) };
-    let mut skipped = None;
+    let used = if !is_handled_only || sees_all(vm) {
+        Vec::new()
+    } else {
+        used::of(vm.p, func, wanted.len())
+    };
+    let mut brief = None;
     let mut params: Vec<_> = decl
         .params
         .iter()
@@ -1199,10 +1234,19 @@ fn plan_of(vm: &Vm<'_>, decl: &'static Decl, is_handled_only: bool) -> Option<Ev
             };
             let plan = match slot.and_then(|slot| used.get(slot)) {
                 Some(used) => {
-                    if let (Plan::Connection(ty), Used::Nothing) = (&plan, used) {
-                        skipped = Some((*ty, calls(vm, &LOOKUPS)));
+                    let place = slot.unwrap_or_default();
+                    let plan = match plan {
+                        Plan::Connection(ty) => {
+                            kept::connection(vm, ty, (func, place), used, stores_all)
+                        }
+                        plan => plan.narrowed(used, &param.ty),
+                    };
+                    if let (Type::Connection, Some(field), Plan::Skip(_) | Plan::Brief(..)) =
+                        (&param.ty, field, &plan)
+                    {
+                        brief = Some((field.ty, calls(vm, &LOOKUPS)));
                     }
-                    plan.narrowed(used, &param.ty)
+                    plan
                 }
                 None => plan,
             };
@@ -1210,7 +1254,7 @@ fn plan_of(vm: &Vm<'_>, decl: &'static Decl, is_handled_only: bool) -> Option<Ev
         })
         .collect();
     plan::trim(&mut params);
-    Some(EventPlan { func, params, count: wanted.len(), skipped })
+    Some(EventPlan { func, params, count: wanted.len(), brief })
 }
 
 /// Another packet: scripts may ask for it, and the command line to write it.

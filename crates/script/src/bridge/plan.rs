@@ -7,7 +7,7 @@ use gannet_base::{ConnId, Proto};
 use gannet_event::{LinkState, Param, Raised, Reader, Type};
 
 use super::repeated::{self, Last};
-use super::state::States;
+use super::state::{ConnPlan, States};
 use super::traffic::Certificate;
 use super::used::Used;
 use crate::evaluate::Stop;
@@ -43,6 +43,8 @@ pub(super) enum Plan {
     Repeated(Rc<RefCell<Last>>, Box<Plan>),
     /// `connection`
     Connection(TypeId),
+    /// A `connection` whose record is made for the event, unless scripts have it already: how it is made.
+    Brief(TypeId, Rc<ConnPlan>),
     /// `conn_id`
     ConnId(IdPlan),
     /// `fa_file`
@@ -238,6 +240,16 @@ impl Plan {
                 None => Ok(Value::Unset),
             };
         }
+        if let (Self::Brief(to, plan), Type::Connection) = (self, ty) {
+            let found = from.index().and_then(|index| Some((index, event.connection(index)?)));
+            return match found {
+                Some((index, state)) if states.has_record(vm, plan, state) => {
+                    states.shown(vm, *to, (event.version(), index), state)
+                }
+                Some((_, state)) => plan.brief(vm, state),
+                None => Ok(Value::Unset),
+            };
+        }
         if let Self::Repeated(last, plan) = self {
             let again = last.borrow().again(from);
             return match again {
@@ -335,7 +347,7 @@ impl Plan {
                 plan.value(vm, id, *proto, *number)?
             }
             (Self::File(to), Head::File(index), _) => match event.file(*index) {
-                Some(state) => states.file(vm, *to, state)?,
+                Some(state) => states.file(vm, *to, state, event)?,
                 None => Value::Unset,
             },
             _ => {
@@ -482,6 +494,32 @@ pub(super) struct IdPlan {
     tags: Option<(usize, [usize; 2])>,
 }
 
+/// Whether a field is used, at its place.
+fn is_used(place: usize, used: &Used) -> bool {
+    match used {
+        Used::Nothing => false,
+        Used::Fields(fields) => {
+            u32::try_from(place).is_ok_and(|place| fields.contains_key(&place))
+        }
+        Used::All => true,
+    }
+}
+
+/// Leaves out the places of fields that are not used.
+pub(super) fn narrow<const N: usize>(places: &mut [Option<usize>; N], used: &Used) {
+    for place in places {
+        *place = place.filter(|place| is_used(*place, used));
+    }
+}
+
+/// What is used of the field at a place.
+pub(super) fn used_at(place: usize, used: &Used) -> &Used {
+    match (used, u32::try_from(place)) {
+        (Used::Fields(fields), Ok(place)) => fields.get(&place).unwrap_or(&Used::Nothing),
+        _ => used,
+    }
+}
+
 /// The last of some places.
 pub(super) fn last_of(places: impl IntoIterator<Item = Option<usize>>) -> u32 {
     let last = places.into_iter().flatten().max();
@@ -489,6 +527,16 @@ pub(super) fn last_of(places: impl IntoIterator<Item = Option<usize>>) -> u32 {
 }
 
 impl IdPlan {
+    /// The same for the fields that are used alone.
+    pub(super) fn narrowed(mut self, used: &Used) -> Self {
+        narrow(&mut self.places, used);
+        self.last = last_of(self.places);
+        if self.tags.is_some_and(|(ctx, _)| !is_used(ctx, used)) {
+            self.tags = None;
+        }
+        self
+    }
+
     pub(super) fn new(vm: &Vm<'_>, ty: TypeId) -> Self {
         let names = ["orig_h", "orig_p", "resp_h", "resp_p", "proto"];
         let [ctx] = places(vm, ty, ["ctx"]);

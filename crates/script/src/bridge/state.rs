@@ -8,10 +8,12 @@ use gannet_base::{ConnId, Proto, Uid};
 use gannet_event::{ConnState, EndpointState, FileState, LinkState, Raised, Type, Value as Head};
 use hashbrown::HashMap;
 
-use super::plan::{IdPlan, last_of, places, seconds};
+use super::plan::{IdPlan, last_of, narrow, places, seconds, used_at};
 use super::traffic::{Known, Numbered, Traffic};
+use super::used::Used;
 use crate::evaluate::Stop;
 use crate::ids::TypeId;
+use crate::types::AttrKind;
 use crate::support::order::UidPools;
 use crate::value::{Record, Value, Vector};
 use crate::vm::Vm;
@@ -205,6 +207,28 @@ impl States {
         }
     }
 
+    /// Whether a connection is stored.
+    pub(super) fn is_stored(&mut self, vm: &mut Vm<'_>, ty: TypeId, state: &ConnState) -> bool {
+        let key = plan_of(vm, ty).key(state);
+        self.displaced.contains_key(&state.uid)
+            || self.entry(&mut vm.m.state.traffic.conns, &key, state).is_some()
+    }
+
+    /// Whether scripts may have the record of a connection.
+    pub(super) fn has_record(&self, vm: &Vm<'_>, plan: &ConnPlan, state: &ConnState) -> bool {
+        let conns = &vm.m.state.traffic.conns;
+        if conns.is_empty() && self.displaced.is_empty() {
+            return false;
+        }
+        let key = plan.key(state);
+        let has = |key: &(ConnId, u32)| {
+            conns.get(key).is_some_and(|known| known.uid == state.uid && known.record.is_some())
+        };
+        has(&key)
+            || before(&key, state).is_some_and(|before| has(&before))
+            || self.displaced.contains_key(&state.uid)
+    }
+
     /// The record of a connection that scripts see from now on, as its state is now.
     pub(super) fn connection(
         &mut self,
@@ -351,13 +375,37 @@ impl States {
         Ok(record)
     }
 
+    /// The connections of a file are stored, as the event shows them: the file lists them.
+    fn show_connections(
+        &mut self,
+        vm: &mut Vm<'_>,
+        state: &FileState,
+        event: &Raised<'_>,
+    ) -> Result<(), Stop> {
+        let known = vm.m.state.traffic.conn_plan.as_ref().map(|plan| plan.ty);
+        let Some(ty) = known.or_else(|| vm.type_named("connection")) else { return Ok(()) };
+        for (id, proto) in &state.conns {
+            let is_it = |conn: &&ConnState| conn.id == *id && conn.proto == *proto;
+            let mut shown = (0..).map_while(|index| event.connection(index));
+            if let Some(conn) = shown.find(is_it) {
+                let key = plan_of(vm, ty).key(conn);
+                if self.entry(&mut vm.m.state.traffic.conns, &key, conn).is_none() {
+                    self.connection(vm, ty, conn)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// The record of a file, as its state is now.
     pub(super) fn file(
         &mut self,
         vm: &mut Vm<'_>,
         ty: TypeId,
         state: &FileState,
+        event: &Raised<'_>,
     ) -> Result<Value, Stop> {
+        self.show_connections(vm, state, event)?;
         if self.file_plan.as_ref().is_none_or(|plan| plan.ty != ty) {
             self.file_plan = Some(FilePlan::new(vm, ty));
         }
@@ -545,7 +593,7 @@ fn field_type(vm: &Vm<'_>, ty: TypeId, place: usize) -> Option<TypeId> {
 }
 
 impl ConnPlan {
-    fn new(vm: &Vm<'_>, ty: TypeId) -> Self {
+    pub(super) fn new(vm: &Vm<'_>, ty: TypeId) -> Self {
         let [id, orig, resp] = places(vm, ty, ["id", "orig", "resp"]);
         let with_type =
             |place: Option<usize>| place.and_then(|at| Some((at, field_type(vm, ty, at)?)));
@@ -578,6 +626,52 @@ impl ConnPlan {
             l2: RefCell::default(),
             tunnel,
         }
+    }
+
+    /// The same for the fields that are used alone.
+    pub(super) fn narrowed(mut self, used: &Used) -> Self {
+        let is_used = |place: usize| *used_at(place, used) != Used::Nothing;
+        narrow(&mut self.places, used);
+        let id = self.id.filter(|(place, _)| is_used(*place));
+        self.id = id.map(|(place, plan)| (place, plan.narrowed(used_at(place, used))));
+        self.ends = self.ends.map(|end| {
+            let (place, plan) = end.filter(|(place, _)| is_used(*place))?;
+            Some((place, plan.narrowed(used_at(place, used))))
+        });
+        self.tunnel = self.tunnel.filter(|tunnel| is_used(tunnel.place));
+        self.service = self.service.filter(|_| self.places[2].is_some());
+        let of_all = [self.id.as_ref().map(|(place, _)| *place)].into_iter();
+        let of_all = of_all.chain(self.ends.iter().map(|end| end.as_ref().map(|(place, _)| *place)));
+        self.last = last_of(of_all.chain(self.places));
+        self
+    }
+
+    /// The type of the records.
+    pub(super) fn ty(&self) -> TypeId {
+        self.ty
+    }
+
+    /// The places of fields that only scripts set.
+    pub(super) fn unset(&self, vm: &Vm<'_>) -> hashbrown::HashSet<u32> {
+        let Some(record) = vm.p.types.record(self.ty) else { return hashbrown::HashSet::new() };
+        let filled = |place: usize| {
+            let tunnel = self.tunnel.as_ref().map(|tunnel| tunnel.place);
+            self.places.contains(&Some(place)) || tunnel == Some(place)
+        };
+        let has = |field: &crate::types::Field, kind| field.attrs.iter().any(|a| a.kind == kind);
+        let all = record.fields.iter().enumerate();
+        let unset = all.filter(|(place, field)| {
+            has(field, AttrKind::Optional) && !has(field, AttrKind::Default) && !filled(*place)
+        });
+        unset.filter_map(|(place, _)| u32::try_from(place).ok()).collect()
+    }
+
+    /// The record of a connection for an event alone.
+    pub(super) fn brief(&self, vm: &mut Vm<'_>, state: &ConnState) -> Result<Value, Stop> {
+        let record = self.create(vm, state)?;
+        self.refresh(vm, &record, state)?;
+        name_it(vm, &record, state.uid, self.name());
+        Ok(Value::Record(record))
     }
 
     /// The place of the time of its first packet.
@@ -725,6 +819,13 @@ impl EndPlan {
             (places[2], places[3]) = (None, None);
         }
         Self { ty, places, last: last_of(places) }
+    }
+
+    /// The same for the fields that are used alone.
+    fn narrowed(mut self, used: &Used) -> Self {
+        narrow(&mut self.places, used);
+        self.last = last_of(self.places);
+        self
     }
 
     fn create(&self, vm: &mut Vm<'_>) -> Result<Value, Stop> {

@@ -4,6 +4,7 @@
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 
+use super::kept::LOOKING;
 use crate::ast::{EventCall, ExprKind, StmtKind};
 use crate::ids::{BodyId, ExprId, FuncId, TypeId};
 use crate::program::Program;
@@ -124,19 +125,63 @@ pub(super) fn decider(vm: &Vm<'_>, raises: &dyn Fn(&str) -> bool) -> Option<Stri
         let func = vm.function_named(name)?;
         vm.p.functions[func].bodies.is_empty().then_some((func, *name))
     });
-    let search = Search {
-        program: vm.p,
-        natives: natives.collect(),
-        conns: ["connection", "conn_id"]
-            .map(|name| vm.type_named(name))
-            .into_iter()
-            .flatten()
-            .collect(),
-        late: HashMap::new(),
-        early: HashSet::new(),
-        open: Vec::new(),
-    };
-    search.run(raises)
+    let mut search = Search::new(vm.p);
+    search.natives = natives.collect();
+    let conns = ["connection", "conn_id"].map(|name| vm.type_named(name));
+    search.conns = conns.into_iter().flatten().collect();
+    search.visit(raises)
+}
+
+/// Functions that the run itself calls by their names, or that filters of logs name.
+const CALLED: &[&str] = &[
+    "Cluster::hrw_topic",
+    "Cluster::rr_topic",
+    "Log::__default_rotation_postprocessor",
+    "discarder_check_icmp",
+    "discarder_check_ip",
+    "discarder_check_tcp",
+    "discarder_check_udp",
+];
+
+/// The built-in function that finds functions, too, by their names.
+const FINDING: &str = "lookup_ID";
+
+/// What scripts may do.
+pub(crate) struct Reached {
+    /// The functions that they may call, built-in ones among them.
+    pub(super) functions: HashSet<FuncId>,
+    /// Types of records whose fields they may change.
+    pub(super) assigned: HashSet<TypeId>,
+    /// Whether they may look for connections that they have no record of.
+    pub(super) looks_for_any: bool,
+}
+
+/// What scripts may do; `None` where that cannot be said.
+pub(super) fn reached(vm: &Vm<'_>) -> Option<Reached> {
+    let mut search = Search::new(vm.p);
+    search.connection = vm.type_named("connection");
+    search.looking = LOOKING.iter().filter_map(|name| vm.function_named(name)).collect();
+    let called = CALLED.iter().filter_map(|name| vm.function_named(name));
+    called.for_each(|func| search.note_late(func, None));
+    // Logs whose rotation a function of this type follows name it in a text.
+    let rotation = vm.type_named("Log::RotationInfo");
+    for (func, function) in vm.p.functions.iter() {
+        let is_hit = function.flavor == Flavor::Function
+            && !function.bodies.is_empty()
+            && matches!(vm.p.types.params(function.ty), [one] if Some(one.ty) == rotation);
+        if is_hit {
+            search.note_late(func, None);
+        }
+    }
+    // Nothing steers where nothing is looked for: the search ends with all functions.
+    search.visit(&|_| true);
+    let Search { late, early, found, .. } = search;
+    let functions: HashSet<FuncId> = late.into_keys().chain(early).collect();
+    let Found { assigned, looks_for_any, makes_functions } = found;
+    // A function that is found by its name is called as a value of its type.
+    let finds = vm.function_named(FINDING).is_some_and(|func| functions.contains(&func));
+    let is_known = !(finds && makes_functions);
+    is_known.then_some(Reached { functions, assigned, looks_for_any })
 }
 
 /// A search from the handlers of events for the functions that they may call.
@@ -151,6 +196,19 @@ struct Search<'a> {
     early: HashSet<FuncId>,
     /// Functions to look into, and whether they are late.
     open: Vec<(FuncId, bool)>,
+    /// The type of connections, and functions that look for them.
+    connection: Option<TypeId>,
+    looking: HashSet<FuncId>,
+    /// What is found besides functions.
+    found: Found,
+}
+
+/// What functions do that scripts may call.
+#[derive(Default)]
+struct Found {
+    assigned: HashSet<TypeId>,
+    looks_for_any: bool,
+    makes_functions: bool,
 }
 
 /// What a body names.
@@ -162,10 +220,32 @@ struct Named {
     passed: Vec<FuncId>,
     /// Whether it schedules an event with a connection, which is up to date when its handlers run.
     schedules: bool,
+    /// Types of records whose fields it changes.
+    assigned: Vec<TypeId>,
+    /// Whether it looks for connections by other ends than those of a record.
+    looks_for_any: bool,
+    /// Whether it turns values into functions.
+    makes_functions: bool,
 }
 
-impl Search<'_> {
-    fn run(mut self, raises: &dyn Fn(&str) -> bool) -> Option<String> {
+impl<'a> Search<'a> {
+    /// A search in which nothing steers.
+    fn new(program: &'a Program) -> Self {
+        Self {
+            program,
+            natives: HashMap::new(),
+            conns: HashSet::new(),
+            late: HashMap::new(),
+            early: HashSet::new(),
+            open: Vec::new(),
+            connection: None,
+            looking: HashSet::new(),
+            found: Found::default(),
+        }
+    }
+
+    /// Looks into all functions that may be called, up to the first that steers: how, in words.
+    fn visit(&mut self, raises: &dyn Fn(&str) -> bool) -> Option<String> {
         let program = self.program;
         for (func, function) in program.functions.iter() {
             let name = program.name(function.name);
@@ -229,6 +309,9 @@ impl Search<'_> {
         for func in named.passed {
             self.note_late(func, by);
         }
+        self.found.assigned.extend(named.assigned);
+        self.found.looks_for_any |= named.looks_for_any;
+        self.found.makes_functions |= named.makes_functions;
     }
 
     fn note_early(&mut self, func: FuncId) {
@@ -276,10 +359,15 @@ impl Search<'_> {
                 if let Some(func) = self.function(call.callee) {
                     callees.insert(call.callee);
                     named.called.push(func);
+                    let first = call.args.first();
+                    named.looks_for_any |= self.looking.contains(&func)
+                        && !first.is_some_and(|first| self.is_shown(*first));
                 }
             }
             ExprKind::Global(_) if !callees.contains(&expr) => {
-                named.passed.extend(self.function(expr));
+                let func = self.function(expr);
+                named.looks_for_any |= func.is_some_and(|func| self.looking.contains(&func));
+                named.passed.extend(func);
             }
             ExprKind::Lambda(lambda) => named.passed.push(lambda.func),
             ExprKind::Event(event) => self.event(event, named),
@@ -288,8 +376,25 @@ impl Search<'_> {
                 let is_conn = |arg: &ExprId| self.conns.contains(&program.exprs[*arg].ty);
                 named.schedules |= event.args.iter().any(is_conn);
             }
-            _ => {}
+            ExprKind::Cast(_) => {
+                let is_function = matches!(program.types.get(program.exprs[expr].ty), Type::Func(_));
+                named.makes_functions |= is_function;
+            }
+            _ => {
+                let changed = walk::changed_record(program, expr);
+                named.assigned.extend(changed.map(|of| program.exprs[of].ty));
+            }
         });
+    }
+
+    /// Whether an expression is a connection, or the ends of one that has a record.
+    fn is_shown(&self, expr: ExprId) -> bool {
+        let program = self.program;
+        let is_connection = |expr: ExprId| Some(program.exprs[expr].ty) == self.connection;
+        match program.exprs[expr].kind {
+            ExprKind::Field(of, _) => is_connection(of),
+            _ => is_connection(expr),
+        }
     }
 
     /// The function that a name stands for.

@@ -49,6 +49,8 @@ pub struct Traffic {
     pub(crate) dumps: super::packets::Dumps,
     /// Capture filters.
     pub(crate) filters: super::packets::Filters,
+    /// What scripts may do, once that was asked for; `None` where it cannot be said.
+    pub(super) reached: OnceCell<Option<super::steering::Reached>>,
     /// Whether scripts have functions that discard packets, once that was asked for.
     pub(super) has_discarders: OnceCell<bool>,
     /// How a `conn_id` is read, once one was.

@@ -1,9 +1,9 @@
 //! What handlers read of the arguments of an event: the rest need not be made for them.
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 
-use crate::ast::{ExprKind, StmtKind};
-use crate::ids::{BodyId, ExprId, FuncId, Id as _};
+use crate::ast::{BinaryOp, Body, ExprKind, StmtKind, UnaryOp};
+use crate::ids::{BodyId, ExprId, FuncId, Id as _, StmtId, TypeId};
 use crate::program::Program;
 use crate::walk;
 
@@ -45,19 +45,83 @@ impl Used {
     }
 }
 
-/// What the handlers of an event read of each of its parameters.
-pub(super) fn of(program: &Program, event: FuncId, params: usize) -> Vec<Used> {
-    let mut used = vec![Used::Nothing; params];
-    for body in &program.functions[event].bodies {
-        if !add_body(program, *body, &mut used) {
-            return vec![Used::All; params];
+/// What handlers of an event do with its parameters.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Uses {
+    /// What they read of each.
+    pub(super) read: Vec<Used>,
+    /// Types of records whose fields they change.
+    pub(super) changed: Vec<TypeId>,
+}
+
+/// Records of a type none of whose fields at these places is set.
+pub(super) struct Fresh {
+    pub(super) ty: TypeId,
+    pub(super) unset: HashSet<u32>,
+}
+
+impl Fresh {
+    /// Where a condition does not hold because a field is not set: the expression that says so.
+    fn denies(&self, program: &Program, body: &Body, condition: ExprId) -> Option<ExprId> {
+        let mut at = condition;
+        loop {
+            match &program.exprs[at].kind {
+                ExprKind::Binary(BinaryOp::And, first, _) => at = *first,
+                ExprKind::HasField(of, place) => {
+                    let ExprKind::Local(local, _) = program.exprs[*of].kind else { return None };
+                    let is_it = program.exprs[*of].ty == self.ty
+                        && self.unset.contains(place)
+                        && body.params.get(local.index()).is_some();
+                    return is_it.then_some(at);
+                }
+                _ => return None,
+            }
         }
     }
-    used
+
+    /// Whether a statement returns because a field is not set.
+    fn ends(&self, program: &Program, body: &Body, statement: StmtId) -> bool {
+        let StmtKind::If(condition, then, None) = &program.stmts[statement].kind else {
+            return false;
+        };
+        let ExprKind::Unary(UnaryOp::Not, denied) = program.exprs[*condition].kind else {
+            return false;
+        };
+        let last = match &program.stmts[*then].kind {
+            StmtKind::List(all) => all.last().copied(),
+            _ => Some(*then),
+        };
+        let returns = |last: StmtId| matches!(program.stmts[last].kind, StmtKind::Return(_));
+        matches!(program.exprs[denied].kind, ExprKind::HasField(..))
+            && self.denies(program, body, denied).is_some()
+            && last.is_some_and(returns)
+    }
+}
+
+/// What the handlers of an event read of each of its parameters.
+pub(super) fn of(program: &Program, event: FuncId, params: usize) -> Vec<Used> {
+    uses(program, event, params, None).read
+}
+
+/// What the handlers of an event do with its parameters, where those of a type are fresh.
+pub(super) fn uses(
+    program: &Program,
+    event: FuncId,
+    params: usize,
+    fresh: Option<&Fresh>,
+) -> Uses {
+    let mut uses = Uses { read: vec![Used::Nothing; params], changed: Vec::new() };
+    for body in &program.functions[event].bodies {
+        if !add_body(program, *body, &mut uses, fresh) {
+            uses.read = vec![Used::All; params];
+            break;
+        }
+    }
+    uses
 }
 
 /// Adds what a body reads. False where that cannot be said.
-fn add_body(program: &Program, body: BodyId, used: &mut [Used]) -> bool {
+fn add_body(program: &Program, body: BodyId, uses: &mut Uses, fresh: Option<&Fresh>) -> bool {
     let body = &program.bodies[body];
     if body.locals.iter().any(|(_, local)| !local.attrs.is_empty()) {
         return false;
@@ -65,13 +129,30 @@ fn add_body(program: &Program, body: BodyId, used: &mut [Used]) -> bool {
     let mut statements = vec![body.stmt];
     let mut open: Vec<ExprId> = Vec::new();
     while let Some(statement) = statements.pop() {
-        if let StmtKind::When(_) = program.stmts[statement].kind {
-            return false;
+        match &program.stmts[statement].kind {
+            StmtKind::When(_) => return false,
+            StmtKind::If(condition, _, otherwise) => {
+                if let Some(read) = fresh.and_then(|fresh| fresh.denies(program, body, *condition)) {
+                    open.push(read);
+                    statements.extend(otherwise);
+                    continue;
+                }
+            }
+            StmtKind::List(all) => {
+                let ends = |statement: &StmtId| {
+                    fresh.is_some_and(|fresh| fresh.ends(program, body, *statement))
+                };
+                let run = all.iter().position(ends).map_or(all.len(), |last| last + 1);
+                statements.extend(all.iter().take(run));
+                continue;
+            }
+            _ => {}
         }
         walk::substatements(program, statement, &mut statements);
         walk::stmt_expressions(program, statement, &mut open);
     }
     while let Some(expr) = open.pop() {
+        uses.changed.extend(walk::changed_record(program, expr).map(|of| program.exprs[of].ty));
         match &program.exprs[expr].kind {
             // They have captures, or attributes whose expressions are no operands.
             ExprKind::Lambda(_) => return false,
@@ -81,7 +162,7 @@ fn add_body(program: &Program, body: BodyId, used: &mut [Used]) -> bool {
                 match path(program, expr) {
                     Some((local, path, is_all)) => {
                         let param = body.params.get(local).map(|param| *param as usize);
-                        if let Some(used) = param.and_then(|param| used.get_mut(param)) {
+                        if let Some(used) = param.and_then(|param| uses.read.get_mut(param)) {
                             used.add(&path, is_all);
                         }
                     }

@@ -1,0 +1,188 @@
+//! Which connections are stored for scripts: those that functions look for, or that handlers may keep. For all other
+//! handlers the record of a connection is made for one event.
+
+use std::collections::HashSet;
+use std::rc::Rc;
+
+use gannet_event::Type;
+
+use super::plan::Plan;
+use super::state::ConnPlan;
+use super::steering::Reached;
+use super::used::{self, Fresh, Used};
+use super::{calls, natives, reached, requests};
+use crate::ast::ExprKind;
+use crate::ids::{ExprId, FuncId, TypeId};
+use crate::types::AttrKind;
+use crate::vm::Vm;
+use crate::walk;
+
+/// Built-in functions whose first argument is a connection that they look for, or its ends.
+pub(super) const LOOKING: &[&str] = &[
+    "PacketAnalyzer::GTPV1::remove_gtpv1_connection",
+    "PacketAnalyzer::TEREDO::remove_teredo_connection",
+    "WebSocket::__configure_analyzer",
+    "connection_exists",
+    "decode_base64_conn",
+    "disable_analyzer",
+    "get_conn_transport_proto",
+    "get_contents_file",
+    "get_current_conn_bytes_threshold",
+    "get_current_conn_duration_threshold",
+    "get_current_conn_packets_threshold",
+    "lookup_connection",
+    "lookup_connection_analyzer_id",
+    "set_contents_file",
+    "set_current_conn_bytes_threshold",
+    "set_current_conn_duration_threshold",
+    "set_current_conn_packets_threshold",
+    "set_inactivity_timeout",
+    "set_keys",
+    "set_record_packets",
+    "set_secret",
+    "set_ssl_established",
+    "skip_further_processing",
+    "skip_http_entity_data",
+    "skip_smtp_data",
+];
+
+/// Those that look for any connection, or want to know of it from its first packet on.
+const OF_ALL: &[&str] = &["Reporter::limit_reached_weird", "match_signatures"];
+
+/// Whether all connections are stored from their first packet on, for scripts that handle these events of the analysis.
+/// Otherwise a connection is stored once an event showed it to a handler that may keep it.
+pub(super) fn stores_all(
+    vm: &Vm<'_>,
+    handled: impl Fn(&str) -> bool,
+    handles_files: bool,
+) -> bool {
+    let Some(Reached { looks_for_any, .. }) = reached(vm) else { return true };
+    // Files list their connections, as these events show them.
+    let shows_files = ["file_new", "file_over_new_connection"].into_iter().all(&handled);
+    *looks_for_any
+        || vm.m.state.uids.is_deterministic()
+        || natives::reports_status(vm)
+        || calls(vm, OF_ALL)
+        || calls(vm, &requests::OF_SEQUENCES)
+        || calls(vm, &requests::OF_LOGINS)
+        || !shows_files && (handles_files || calls(vm, &["Files::__lookup_file"]))
+}
+
+/// Whether values of a type are or have values of another one.
+pub(super) fn holds(ty: &Type, wanted: &Type) -> bool {
+    match ty {
+        _ if ty == wanted => true,
+        Type::Vector(of) | Type::VectorFromOne(of) | Type::Set(of) => holds(of, wanted),
+        Type::Table(key, of) => holds(key, wanted) || holds(of, wanted),
+        Type::Record(record) => record.fields.iter().any(|field| holds(&field.ty, wanted)),
+        _ => false,
+    }
+}
+
+/// How handlers of an event get the connection that is its parameter at this place, of which they read `used`.
+pub(super) fn connection(
+    vm: &Vm<'_>,
+    ty: TypeId,
+    (func, place): (FuncId, usize),
+    used: &Used,
+    stores_all: bool,
+) -> Plan {
+    if *used == Used::Nothing {
+        return Plan::skip(&Type::Connection);
+    }
+    let plan = ConnPlan::new(vm, ty);
+    match brief(vm, &plan, (func, place), stores_all) {
+        Some(used) => Plan::Brief(ty, Rc::new(plan.narrowed(&used))),
+        None => Plan::Connection(ty),
+    }
+}
+
+/// What handlers read of a connection whose record was not stored, where they read values alone and change nothing. Fields
+/// of scripts are not set then.
+fn brief(
+    vm: &Vm<'_>,
+    plan: &ConnPlan,
+    (func, place): (FuncId, usize),
+    stores_all: bool,
+) -> Option<Used> {
+    let Reached { assigned, functions, .. } = reached(vm)?;
+    let params = vm.p.types.params(vm.p.functions[func].ty);
+    let fresh = Fresh { ty: plan.ty(), unset: plan.unset(vm) };
+    let mut uses = used::uses(vm.p, func, params.len(), Some(&fresh));
+    let mut looking = LOOKING.iter().filter_map(|name| vm.function_named(name));
+    let looks = !stores_all && looking.any(|func| functions.contains(&func));
+    let reading = Reading { vm, changed: &uses.changed, assigned, looks };
+    let used = uses.read.get(place)?;
+    reading.is_of_values(plan.ty(), used, 0).then(|| uses.read.swap_remove(place))
+}
+
+/// What handlers do with the records of connections.
+struct Reading<'v, 'p> {
+    vm: &'v Vm<'p>,
+    /// Types of records whose fields they change.
+    changed: &'v [TypeId],
+    /// Types of records whose fields any function changes.
+    assigned: &'v HashSet<TypeId>,
+    /// Whether functions look for stored connections by the ends that records have.
+    looks: bool,
+}
+
+/// A record in records of connections that handlers may keep: nothing changes it but scripts.
+const ENDS: &str = "conn_id";
+
+/// How deep records are in those of connections, at most.
+const DEEPEST: usize = 3;
+
+impl Reading<'_, '_> {
+    /// Whether what is read of a record are values, or records that no script changes.
+    fn is_of_values(&self, ty: TypeId, used: &Used, depth: usize) -> bool {
+        let types = &self.vm.p.types;
+        let Some(record) = types.record(ty) else { return false };
+        // Others may have another value for each event.
+        let mut attrs = record.fields.iter().flat_map(|field| field.attrs.iter());
+        let has_plain_defaults = attrs.all(|attr| {
+            attr.kind != AttrKind::Default
+                || attr.expr.is_some_and(|expr| is_constant(self.vm, expr))
+        });
+        if !has_plain_defaults || self.changed.contains(&ty) || depth > DEEPEST {
+            return false;
+        }
+        let fields = match used {
+            Used::Nothing => return true,
+            Used::Fields(fields) => fields,
+            Used::All => {
+                let name = types.data(ty).name.map(|name| self.vm.p.name(name));
+                return name == Some(ENDS) && !self.assigned.contains(&ty) && !self.looks;
+            }
+        };
+        fields.iter().all(|(place, used)| {
+            let Some(field) = record.fields.get(*place as usize) else { return false };
+            match used {
+                Used::Nothing => true,
+                Used::Fields(inner) if inner.is_empty() => true,
+                Used::All if types.tag(field.ty).is_atomic() => true,
+                _ => self.is_of_values(field.ty, used, depth + 1),
+            }
+        })
+    }
+}
+
+/// Whether an expression is made of constants alone.
+fn is_constant(vm: &Vm<'_>, expr: ExprId) -> bool {
+    let mut all = true;
+    walk::expressions(vm.p, expr, &mut |expr| {
+        all &= matches!(
+            vm.p.exprs[expr].kind,
+            ExprKind::Literal(_)
+                | ExprKind::TypeValue(_)
+                | ExprKind::Record(_)
+                | ExprKind::Table(_)
+                | ExprKind::Set(_)
+                | ExprKind::Vector(_)
+                | ExprKind::List(_)
+                | ExprKind::Coerce(..)
+                | ExprKind::FieldAssign(..)
+        );
+    });
+    all
+}
