@@ -13,6 +13,7 @@
 
 mod addr;
 mod conn_id;
+mod link;
 mod prefetch;
 mod time;
 mod uid;
@@ -21,6 +22,7 @@ pub use addr::Addr;
 pub use addr::Subnet;
 pub use conn_id::ConnId;
 pub use conn_id::Dir;
+pub use link::LinkState;
 pub use prefetch::prefetch;
 pub use prefetch::prefetch_for_later;
 pub use time::Interval;

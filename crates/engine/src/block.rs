@@ -2,11 +2,11 @@
 
 use std::num::NonZeroU32;
 
+use gannet_base::LinkState;
 use gannet_base::Time;
 use gannet_capture::BATCH_PACKETS;
 use gannet_capture::Batch;
 use gannet_capture::OwnedBatch;
-use gannet_event::LinkState;
 
 use crate::tunnels::Encapsulation;
 

@@ -1,9 +1,9 @@
 //! Walking a packet: link layer, IP, fragments, and on to its transport or tunnel.
 
 use gannet_base::Addr;
+use gannet_base::LinkState;
 use gannet_capture::Format;
 use gannet_capture::Packet;
-use gannet_event::LinkState;
 use gannet_protocols::packet::events::DiscardPacket;
 use gannet_protocols::packet::events::UnknownProtocol;
 use gannet_protocols::policy::unknown::Seen;

@@ -1,6 +1,5 @@
 //! The queue of one analysis: events of the current packet, and the connections and files they mention.
 
-use gannet_base::Addr;
 use gannet_base::Time;
 use gannet_base::Uid;
 use gannet_base::UidMap;
@@ -20,7 +19,6 @@ use crate::recording::Recorder;
 use crate::recording::Recording;
 use crate::state::ConnState;
 use crate::state::FileState;
-use crate::state::LinkState;
 use crate::state::TransportState;
 use crate::state::TunnelState;
 
@@ -182,8 +180,6 @@ pub struct Events {
     tunnels: UidMap<Vec<TunnelState>>,
     /// The event that marks where handlers run, if it has a listener: it has no arguments.
     mark: Option<&'static Decl>,
-    /// The link layer of connections, with the sender of the first packet.
-    links: UidMap<(Addr, u16, LinkState)>,
     /// The last number that an analyzer got.
     last_number: u64,
     /// Records all calls, in a shard of an analysis.
@@ -588,7 +584,7 @@ impl Events {
         self.spare.pop().unwrap_or_default()
     }
 
-    /// A connection with the services, tunnels and link layer that events of the packet gave it.
+    /// A connection with the services and tunnels that events of the packet gave it.
     fn completed(&self, mut state: ConnState) -> ConnState {
         for (_, name, added) in self.changed.iter().filter(|(uid, ..)| *uid == state.uid) {
             state.services.retain(|s| s != name);
@@ -601,30 +597,7 @@ impl Events {
         {
             state.tunnels.clone_from(tunnels);
         }
-        if let Some((host, port, link)) = self.links.get(&state.uid) {
-            (state.vlan, state.inner_vlan) = (link.vlan, link.inner_vlan);
-            let [mut orig, mut resp] = link.l2.map(|mac| mac.filter(|mac| *mac != [0; 6]));
-            if (state.id.orig_h, state.id.orig_p) != (*host, *port) {
-                std::mem::swap(&mut orig, &mut resp);
-            }
-            (state.ends[0].l2, state.ends[1].l2) = (orig, resp);
-        }
         state
-    }
-
-    /// The link layer of a new connection, whose first packet came from this host and port.
-    pub fn set_link(&mut self, uid: Uid, from: (Addr, u16), link: LinkState) {
-        self.links.insert(uid, (from.0, from.1, link));
-    }
-
-    /// The link layer of a connection.
-    pub fn link(&self, uid: Uid) -> Option<LinkState> {
-        self.links.get(&uid).map(|(.., link)| *link)
-    }
-
-    /// Forgets the link layer of a connection that ended.
-    pub fn forget_link(&mut self, uid: Uid) {
-        self.links.remove(&uid);
     }
 
     /// The tunnels around a connection from now on, outermost first; none forgets it.

@@ -70,6 +70,5 @@ pub use sinks::Sinks;
 pub use state::ConnState;
 pub use state::EndpointState;
 pub use state::FileState;
-pub use state::LinkState;
 pub use state::TransportState;
 pub use state::TunnelState;

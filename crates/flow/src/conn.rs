@@ -1,6 +1,7 @@
 use gannet_base::ConnId;
 use gannet_base::Dir;
 use gannet_base::Interval;
+use gannet_base::LinkState;
 use gannet_base::Proto;
 use gannet_base::Time;
 use gannet_base::Uid;
@@ -138,7 +139,7 @@ mod mark {
     pub(super) const UNMATCHED: u8 = 1 << 7;
 }
 
-/// Facts that few connections have.
+/// Facts that few connections have, or that are recorded for listeners alone.
 #[derive(Clone, Debug, Default)]
 struct Rare {
     tunnel_parents: Vec<Uid>,
@@ -147,6 +148,17 @@ struct Rare {
     high: [High; 2],
     /// IPv6 flow label of each side's last packet, by [`Dir::index`].
     flow_labels: [Option<u32>; 2],
+    link: LinkState,
+    analyzers: Numbers,
+}
+
+/// Numbers of the analyzers of a connection, where they are numbered.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Numbers {
+    /// The first; 0 where they are not numbered.
+    pub first: u64,
+    /// Whether the detector of its protocol has started.
+    pub detects: bool,
 }
 
 impl Conn {
@@ -338,6 +350,28 @@ impl Conn {
         }
     }
 
+    /// Sets what the link layer says of it; its addresses are those of originator and responder.
+    pub fn set_link(&mut self, link: LinkState) {
+        if link != LinkState::default() {
+            self.rare.get_or_insert_default().link = link;
+        }
+    }
+
+    /// What the link layer said of it, where that was set.
+    pub fn link(&self) -> LinkState {
+        self.rare.as_ref().map_or_else(LinkState::default, |rare| rare.link)
+    }
+
+    /// Sets the numbers of its analyzers.
+    pub fn set_numbers(&mut self, numbers: Numbers) {
+        self.rare.get_or_insert_default().analyzers = numbers;
+    }
+
+    /// The numbers of its analyzers.
+    pub fn numbers(&self) -> Numbers {
+        self.rare.as_ref().map_or_else(Numbers::default, |rare| rare.analyzers)
+    }
+
     /// Records the IPv6 flow label of a packet; returns the label of that side's last packet if it differs.
     pub fn change_flow_label(&mut self, from: Dir, label: u32) -> Option<u32> {
         let known = &mut self.rare.get_or_insert_default().flow_labels[from.index()];
@@ -511,6 +545,7 @@ impl Conn {
             let [a, b] = &mut rare.high;
             std::mem::swap(&mut a.ip_bytes, &mut b.ip_bytes);
             rare.flow_labels.swap(0, 1);
+            rare.link.l2.swap(0, 1);
         }
         self.history.push(b'^');
     }

@@ -17,6 +17,7 @@ mod timers;
 
 pub use conn::Conn;
 pub use conn::Counts;
+pub use conn::Numbers;
 pub use conn::SIZE_CLASSES;
 pub use conn::Services;
 pub use conn::is_power_of_ten;

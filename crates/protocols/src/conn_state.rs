@@ -60,6 +60,7 @@ fn state(sinks: &mut Sinks, conn: &Conn) -> ConnState {
     let service = |s: &u8| Tag::ALL.get(usize::from(*s)).map(|tag| tag.script_service());
     services.extend(conn.services.as_slice().iter().filter_map(service));
     let transport = sinks.events.transport();
+    let link = conn.link();
     let end = |side: Dir| {
         let sent = conn.sent(side);
         let (size, state) = match conn.proto {
@@ -77,7 +78,7 @@ fn state(sinks: &mut Sinks, conn: &Conn) -> ConnState {
             packets: u64::from(sent.packets),
             ip_bytes: sent.ip_bytes,
             flow_label: conn.flow_label(side),
-            l2: None,
+            l2: link.l2[side.index()].filter(|address| *address != [0; 6]),
         }
     };
     ConnState {
@@ -90,8 +91,8 @@ fn state(sinks: &mut Sinks, conn: &Conn) -> ConnState {
         history,
         services,
         ends: [end(Dir::Orig), end(Dir::Resp)],
-        vlan: None,
-        inner_vlan: None,
+        vlan: link.vlan,
+        inner_vlan: link.inner_vlan,
         tunnels: Vec::new(),
     }
 }

@@ -284,12 +284,11 @@ impl Context<'_> {
         if !self.env.logs.events.any() {
             return None;
         }
-        let (uid, proto) = (self.conn.uid, self.conn.proto);
         if tag.reads_packets() {
             return None;
         }
         let events = &mut self.env.logs.events;
-        Some(AnalyzerId(self.env.analyzer_ids.of(events, uid, proto, tag)))
+        Some(AnalyzerId(self.env.analyzer_ids.of(events, self.conn, tag)))
     }
 
     /// Analyzers start that have numbers in Zeek and are none here.
@@ -327,7 +326,7 @@ impl Context<'_> {
     #[cold]
     fn raise_violation(&mut self, tag: Tag, reason: &[u8], data: &[u8]) {
         let aid = self.aid(tag);
-        let count = self.env.analyzer_ids.count_violation(self.conn.uid, tag);
+        let count = self.env.analyzer_ids.count_violation(self.conn, tag);
         if count <= u64::from(max_violations(&self.env.steering)) {
             self.raise_violation_of(tag, aid, reason, data);
         }

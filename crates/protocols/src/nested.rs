@@ -190,7 +190,7 @@ impl Nested {
             }
             if cx.env.logs.events.any() {
                 let events = &mut cx.env.logs.events;
-                cx.env.analyzer_ids.start(events, cx.conn.uid, cx.conn.proto, tag);
+                cx.env.analyzer_ids.start(events, cx.conn, tag);
             }
             let mut inner = inside(cx, &mut requests, &mut starts);
             let Some(mut analyzer) = Any::new(tag, &mut inner) else { continue };

@@ -164,14 +164,14 @@ impl Stack {
     }
 
     /// Numbers the analyzers that a connection begins with, where events name them.
-    fn number(&self, env: &mut Env, conn: &Conn) {
+    fn number(&self, env: &mut Env, conn: &mut Conn) {
         if env.logs.events.any() {
             self.number_planned(env, conn);
         }
     }
 
     #[cold]
-    fn number_planned(&self, env: &mut Env, conn: &Conn) {
+    fn number_planned(&self, env: &mut Env, conn: &mut Conn) {
         let planned: Vec<_> = match self.waiting {
             Waiting::Expected(tag) => {
                 let further = env.steering.further(conn.uid).iter().copied();
@@ -183,7 +183,7 @@ impl Stack {
             |tag: &Tag| (env.inner_protocols || !tag.needs_spicy()) && tag.is_wanted(&env.logs);
         let planned: Vec<_> = planned.into_iter().filter(counts).collect();
         let events = &mut env.logs.events;
-        let (first, last) = env.analyzer_ids.begin(events, conn.uid, conn.proto, &planned);
+        let (first, last) = env.analyzer_ids.begin(events, conn, &planned);
         if events.wants::<AnalyzersNumbered>() {
             let (transport, sizes) = (AnalyzerId(first), AnalyzerId(last));
             let numbered = |c| AnalyzersNumbered { c, transport, sizes };
@@ -192,7 +192,7 @@ impl Stack {
         if env.logs.events.wants::<AnalyzerPlanned>() {
             for atype in planned {
                 let (ids, events) = (&mut env.analyzer_ids, &mut env.logs.events);
-                let aid = AnalyzerId(ids.of(events, conn.uid, conn.proto, atype));
+                let aid = AnalyzerId(ids.of(events, conn, atype));
                 crate::conn_state::raise(&mut env.logs, conn, |c| AnalyzerPlanned {
                     c,
                     atype,
@@ -304,11 +304,11 @@ impl Session<'_> {
 
     /// A script removes the analyzer of a number; where `prevent` says so, it never starts again.
     pub fn disable(&mut self, conn: &mut Conn, aid: u64, prevent: bool) {
-        let Some(tag) = self.env.analyzer_ids.tag(conn.uid, aid) else { return };
+        let Some(tag) = self.env.analyzer_ids.tag(conn, aid) else { return };
         if self.stack.entries.iter().any(|e| e.tag == tag && !e.is_off) {
             self.remove(conn, tag, true);
         } else if self.steer_inner(conn, InnerRequest::Remove { tag, prevent }) {
-            self.env.analyzer_ids.stop(conn.uid, tag);
+            self.env.analyzer_ids.stop(conn, tag);
             return;
         }
         if prevent {
@@ -462,7 +462,7 @@ impl Session<'_> {
         }
         self.settle(conn);
         if self.env.logs.events.any() {
-            self.env.analyzer_ids.end(&mut self.env.logs.events, conn.uid);
+            self.env.analyzer_ids.end(&mut self.env.logs.events, conn);
             self.env.streams.end(conn.uid);
         }
     }
@@ -578,7 +578,7 @@ impl Session<'_> {
         }
         if self.env.logs.events.any() {
             let events = &mut self.env.logs.events;
-            self.env.analyzer_ids.start(events, conn.uid, conn.proto, tag);
+            self.env.analyzer_ids.start(events, conn, tag);
         }
         let off = |e: &Entry| e.tag == tag && e.is_off;
         let leaving = self.stack.entries.iter().position(|e| off(e) && e.is_leaving);
@@ -699,7 +699,7 @@ impl Session<'_> {
         if let Some(at) = self.stack.entries.iter().position(its) {
             self.env.owed.insert(conn.uid, tag);
             if self.env.logs.events.any() {
-                self.env.analyzer_ids.stop(conn.uid, tag);
+                self.env.analyzer_ids.stop(conn, tag);
             }
             if may_return {
                 // As in Zeek, its end follows with more data, or with the end of the connection.
@@ -797,7 +797,7 @@ impl Session<'_> {
     #[cold]
     fn raise_failed(&mut self, conn: &Conn, tag: Tag, reason: &[u8], data: &[u8]) {
         let events = &mut self.env.logs.events;
-        let aid = AnalyzerId(self.env.analyzer_ids.of(events, conn.uid, conn.proto, tag));
+        let aid = AnalyzerId(self.env.analyzer_ids.of(events, conn, tag));
         let (ts, data) = (self.now, (!data.is_empty()).then_some(data));
         let sinks = &mut self.env.logs;
         // The connection as the violation showed it: its packet is not counted twice.

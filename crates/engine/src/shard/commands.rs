@@ -128,8 +128,7 @@ impl Shard {
 
     /// The same of a known connection.
     fn vlans_of(&self, uid: Uid) -> u32 {
-        let link = if self.keyed_by_vlan { self.env.logs.events.link(uid) } else { None };
-        link.map_or(0, |link| link.tags())
+        self.vlans.get(&uid).copied().unwrap_or_default()
     }
 
     /// Where a connection is.

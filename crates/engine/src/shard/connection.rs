@@ -99,6 +99,16 @@ impl Shard {
                 conn.set_timeout(u16::try_from(seconds).unwrap_or(u16::MAX));
             }
         }
+        if self.env.logs.events.any() {
+            let mut link = self.link;
+            if !is_orig {
+                link.l2.swap(0, 1);
+            }
+            conn.set_link(link);
+            if self.keyed_by_vlan {
+                self.vlans.insert(uid, link.tags());
+            }
+        }
         slot.ext.stack.prepare(&mut self.env, conn, self.now);
         if self.env.logs.events.any() {
             conn.set_flow_label(from, ip.flow_label());
@@ -106,7 +116,6 @@ impl Shard {
                 let thresholds = slot.ext.rare().thresholds.get_or_insert_default();
                 thresholds.next_of_both(&self.packet_thresholds);
             }
-            self.env.logs.events.set_link(uid, (id.orig_h, id.orig_p), self.link);
             self.env.logs.events.set_transport(TransportState::default());
         }
         if encapsulation.depth() > 0 && self.env.logs.events.any() {
@@ -285,7 +294,9 @@ impl Shard {
         session.match_end(conn);
         session.raise(conn, |c| ConnectionStateRemove { c });
         let env = &mut self.env;
-        env.logs.events.forget_link(slot.conn.uid);
+        if !self.vlans.is_empty() {
+            self.vlans.remove(&slot.conn.uid);
+        }
         if !slot.conn.was_served() {
             serve(env, self.now, &mut slot.conn, slot.tcp.as_deref());
         }

@@ -12,8 +12,10 @@ pub(crate) mod ext;
 use std::io;
 
 use gannet_base::Addr;
+use gannet_base::LinkState;
 use gannet_base::Subnet;
 use gannet_base::Time;
+use gannet_base::UidMap;
 use gannet_base::UidSource;
 use gannet_capture::Format;
 use gannet_capture::Packet;
@@ -21,7 +23,6 @@ use gannet_event::Command;
 use gannet_event::Event;
 use gannet_event::Events;
 use gannet_event::Interest;
-use gannet_event::LinkState;
 use gannet_event::Listener;
 use gannet_files::FileOptions;
 use gannet_files::Files;
@@ -138,6 +139,8 @@ pub(crate) struct Shard {
     pub(super) packet_thresholds: Vec<u64>,
     /// The link layer of the current packet, where events are raised.
     pub(crate) link: LinkState,
+    /// VLAN tags of connections, where these distinguish them and scripts may name connections.
+    vlans: UidMap<u32>,
     /// Whether a connection or ARP took the current packet, where events are raised.
     pub(crate) is_taken: bool,
     /// The datagram that the packet completed, for its events.
@@ -214,6 +217,7 @@ impl Shard {
             skipped: Vec::new(),
             packet_thresholds: Vec::new(),
             link: LinkState::default(),
+            vlans: UidMap::default(),
             is_taken: false,
             reassembled: Reassembled::default(),
             ignores_unknown: false,

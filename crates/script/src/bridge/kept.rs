@@ -51,11 +51,7 @@ const OF_ALL: &[&str] = &["Reporter::limit_reached_weird", "match_signatures"];
 
 /// Whether all connections are stored from their first packet on, for scripts that handle these events of the analysis.
 /// Otherwise a connection is stored once an event showed it to a handler that may keep it.
-pub(super) fn stores_all(
-    vm: &Vm<'_>,
-    handled: impl Fn(&str) -> bool,
-    handles_files: bool,
-) -> bool {
+pub(super) fn stores_all(vm: &Vm<'_>, handled: impl Fn(&str) -> bool, handles_files: bool) -> bool {
     let Some(Reached { looks_for_any, .. }) = reached(vm) else { return true };
     // Files list their connections, as these events show them.
     let shows_files = ["file_new", "file_over_new_connection"].into_iter().all(&handled);

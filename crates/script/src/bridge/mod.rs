@@ -270,8 +270,8 @@ fn interest(vm: &Vm<'_>, source: &dyn Source) -> (Interest, bool) {
         !OWN.contains(&decl.name) && !decl.scripted && handled(decl.name)
     });
     let mut of_files = catalogue.iter().filter(|decl| interest.has(decl.id));
-    let handles_files = of_files
-        .any(|decl| decl.params.iter().any(|param| kept::holds(&param.ty, &Type::File)));
+    let handles_files =
+        of_files.any(|decl| decl.params.iter().any(|param| kept::holds(&param.ty, &Type::File)));
     let stores_all = kept::stores_all(vm, handled, handles_files);
     let are_counted = calls(vm, &counts::READERS);
     let signatures = vm.m.state.signatures.as_ref();

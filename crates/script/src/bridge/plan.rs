@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use gannet_base::{ConnId, Proto};
-use gannet_event::{LinkState, Param, Raised, Reader, Type};
+use gannet_base::{ConnId, LinkState, Proto};
+use gannet_event::{Param, Raised, Reader, Type};
 
 use super::repeated::{self, Last};
 use super::state::{ConnPlan, States};
@@ -498,9 +498,7 @@ pub(super) struct IdPlan {
 fn is_used(place: usize, used: &Used) -> bool {
     match used {
         Used::Nothing => false,
-        Used::Fields(fields) => {
-            u32::try_from(place).is_ok_and(|place| fields.contains_key(&place))
-        }
+        Used::Fields(fields) => u32::try_from(place).is_ok_and(|place| fields.contains_key(&place)),
         Used::All => true,
     }
 }

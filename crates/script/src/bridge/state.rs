@@ -4,8 +4,8 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use gannet_base::{ConnId, Proto, Uid};
-use gannet_event::{ConnState, EndpointState, FileState, LinkState, Raised, Type, Value as Head};
+use gannet_base::{ConnId, LinkState, Proto, Uid};
+use gannet_event::{ConnState, EndpointState, FileState, Raised, Type, Value as Head};
 use hashbrown::HashMap;
 
 use super::plan::{IdPlan, last_of, narrow, places, seconds, used_at};
@@ -13,8 +13,8 @@ use super::traffic::{Known, Numbered, Traffic};
 use super::used::Used;
 use crate::evaluate::Stop;
 use crate::ids::TypeId;
-use crate::types::AttrKind;
 use crate::support::order::UidPools;
+use crate::types::AttrKind;
 use crate::value::{Record, Value, Vector};
 use crate::vm::Vm;
 
@@ -641,7 +641,8 @@ impl ConnPlan {
         self.tunnel = self.tunnel.filter(|tunnel| is_used(tunnel.place));
         self.service = self.service.filter(|_| self.places[2].is_some());
         let of_all = [self.id.as_ref().map(|(place, _)| *place)].into_iter();
-        let of_all = of_all.chain(self.ends.iter().map(|end| end.as_ref().map(|(place, _)| *place)));
+        let of_all =
+            of_all.chain(self.ends.iter().map(|end| end.as_ref().map(|(place, _)| *place)));
         self.last = last_of(of_all.chain(self.places));
         self
     }

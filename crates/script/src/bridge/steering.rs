@@ -377,7 +377,8 @@ impl<'a> Search<'a> {
                 named.schedules |= event.args.iter().any(is_conn);
             }
             ExprKind::Cast(_) => {
-                let is_function = matches!(program.types.get(program.exprs[expr].ty), Type::Func(_));
+                let is_function =
+                    matches!(program.types.get(program.exprs[expr].ty), Type::Func(_));
                 named.makes_functions |= is_function;
             }
             _ => {

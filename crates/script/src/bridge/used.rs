@@ -104,12 +104,7 @@ pub(super) fn of(program: &Program, event: FuncId, params: usize) -> Vec<Used> {
 }
 
 /// What the handlers of an event do with its parameters, where those of a type are fresh.
-pub(super) fn uses(
-    program: &Program,
-    event: FuncId,
-    params: usize,
-    fresh: Option<&Fresh>,
-) -> Uses {
+pub(super) fn uses(program: &Program, event: FuncId, params: usize, fresh: Option<&Fresh>) -> Uses {
     let mut uses = Uses { read: vec![Used::Nothing; params], changed: Vec::new() };
     for body in &program.functions[event].bodies {
         if !add_body(program, *body, &mut uses, fresh) {
@@ -132,7 +127,8 @@ fn add_body(program: &Program, body: BodyId, uses: &mut Uses, fresh: Option<&Fre
         match &program.stmts[statement].kind {
             StmtKind::When(_) => return false,
             StmtKind::If(condition, _, otherwise) => {
-                if let Some(read) = fresh.and_then(|fresh| fresh.denies(program, body, *condition)) {
+                if let Some(read) = fresh.and_then(|fresh| fresh.denies(program, body, *condition))
+                {
                     open.push(read);
                     statements.extend(otherwise);
                     continue;
