@@ -14,6 +14,7 @@
 //! | `kept` | which connections are stored |
 //! | `plan` | how the packed arguments of an event become script values |
 //! | `signatures` | what signatures find in the traffic |
+//! | `shown` | whether functions look for connections that scripts have no record of |
 //! | `steering` | whether scripts ask something of the analysis while packets are read |
 //! | `state` | the records of connections and files, which live as long as these |
 //! | `traffic` | what built-in functions know of connections, files and the packet |
@@ -40,6 +41,7 @@ mod plan;
 mod recordings;
 mod repeated;
 mod requests;
+mod shown;
 pub(crate) mod signatures;
 mod state;
 mod steering;
@@ -133,7 +135,7 @@ pub fn stays() -> bool {
 
 /// Whether scripts pass files to the analyzers of files themselves, which needs an analysis even without packets.
 pub(crate) fn reads_files(vm: &Vm<'_>) -> bool {
-    calls(vm, &["Input::add_analysis"])
+    vm.find_global("Input::add_analysis").is_some_and(|global| vm.p.globals[global].uses > 0)
 }
 
 /// Whether scripts ended the run: no more packets are read.
@@ -165,6 +167,7 @@ pub fn run(
     traffic.is_live = is_live;
     traffic.capture =
         options.capture.as_ref().or(options.interface.as_ref()).cloned().unwrap_or_default();
+    traffic.raised = source.catalogue().iter().map(|decl| decl.name).collect();
     traffic.filters.check = Some(source.filter_check());
     traffic.write.clone_from(&options.write);
     traffic.link_type = source.link_type(options);
@@ -346,7 +349,9 @@ fn calls(vm: &Vm<'_>, names: &[&str]) -> bool {
 fn reached<'v>(vm: &'v Vm<'_>) -> Option<&'v Reached> {
     // Conditions of signatures are no part of the program.
     let is_known = vm.m.state.signatures.is_none();
-    is_known.then(|| vm.m.state.traffic.reached.get_or_init(|| steering::reached(vm)).as_ref())?
+    let traffic = &vm.m.state.traffic;
+    let raises = |name: &str| traffic.raised.contains(name);
+    is_known.then(|| traffic.reached.get_or_init(|| steering::reached(vm, &raises)).as_ref())?
 }
 
 /// Whether more than handlers sees the arguments of events, or handlers see those of their callers.

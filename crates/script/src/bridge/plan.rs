@@ -243,7 +243,7 @@ impl Plan {
         if let (Self::Brief(to, plan), Type::Connection) = (self, ty) {
             let found = from.index().and_then(|index| Some((index, event.connection(index)?)));
             return match found {
-                Some((index, state)) if states.has_record(vm, plan, state) => {
+                Some((index, state)) if states.is_more(vm, plan, state) => {
                     states.shown(vm, *to, (event.version(), index), state)
                 }
                 Some((_, state)) => plan.brief(vm, state),

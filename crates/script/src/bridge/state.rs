@@ -214,8 +214,11 @@ impl States {
             || self.entry(&mut vm.m.state.traffic.conns, &key, state).is_some()
     }
 
-    /// Whether scripts may have the record of a connection.
-    pub(super) fn has_record(&self, vm: &Vm<'_>, plan: &ConnPlan, state: &ConnState) -> bool {
+    /// Whether the record of a connection is more than what an event alone says: scripts may have it, or it has tunnels.
+    pub(super) fn is_more(&self, vm: &Vm<'_>, plan: &ConnPlan, state: &ConnState) -> bool {
+        if !state.tunnels.is_empty() {
+            return true;
+        }
         let conns = &vm.m.state.traffic.conns;
         if conns.is_empty() && self.displaced.is_empty() {
             return false;
@@ -652,13 +655,10 @@ impl ConnPlan {
         self.ty
     }
 
-    /// The places of fields that only scripts set.
+    /// The places of fields that only scripts set, and of the tunnels of a connection that is in none.
     pub(super) fn unset(&self, vm: &Vm<'_>) -> hashbrown::HashSet<u32> {
         let Some(record) = vm.p.types.record(self.ty) else { return hashbrown::HashSet::new() };
-        let filled = |place: usize| {
-            let tunnel = self.tunnel.as_ref().map(|tunnel| tunnel.place);
-            self.places.contains(&Some(place)) || tunnel == Some(place)
-        };
+        let filled = |place: usize| self.places.contains(&Some(place));
         let has = |field: &crate::types::Field, kind| field.attrs.iter().any(|a| a.kind == kind);
         let all = record.fields.iter().enumerate();
         let unset = all.filter(|(place, field)| {

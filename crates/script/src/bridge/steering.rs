@@ -4,7 +4,7 @@
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 
-use super::kept::LOOKING;
+use super::shown::{Ends, Flow, Locals};
 use crate::ast::{EventCall, ExprKind, StmtKind};
 use crate::ids::{BodyId, ExprId, FuncId, TypeId};
 use crate::program::Program;
@@ -156,11 +156,14 @@ pub(crate) struct Reached {
     pub(super) looks_for_any: bool,
 }
 
-/// What scripts may do; `None` where that cannot be said.
-pub(super) fn reached(vm: &Vm<'_>) -> Option<Reached> {
+/// What scripts may do; `None` where that cannot be said. `raises` says which events the analysis raises.
+pub(super) fn reached(vm: &Vm<'_>, raises: &dyn Fn(&str) -> bool) -> Option<Reached> {
     let mut search = Search::new(vm.p);
-    search.connection = vm.type_named("connection");
-    search.looking = LOOKING.iter().filter_map(|name| vm.function_named(name)).collect();
+    let raised = vm.p.functions.iter().filter(|(_, function)| {
+        let name = vm.p.name(function.name);
+        RAISED.contains(&name) || raises(name)
+    });
+    search.ends = Ends::new(vm, raised.map(|(func, _)| func).collect());
     let called = CALLED.iter().filter_map(|name| vm.function_named(name));
     called.for_each(|func| search.note_late(func, None));
     // Logs whose rotation a function of this type follows name it in a text.
@@ -175,9 +178,10 @@ pub(super) fn reached(vm: &Vm<'_>) -> Option<Reached> {
     }
     // Nothing steers where nothing is looked for: the search ends with all functions.
     search.visit(&|_| true);
-    let Search { late, early, found, .. } = search;
+    let Search { late, early, found, ends, .. } = search;
     let functions: HashSet<FuncId> = late.into_keys().chain(early).collect();
-    let Found { assigned, looks_for_any, makes_functions } = found;
+    let Found { assigned, flow, makes_functions } = found;
+    let looks_for_any = ends.looks_for_any(vm.p, &flow);
     // A function that is found by its name is called as a value of its type.
     let finds = vm.function_named(FINDING).is_some_and(|func| functions.contains(&func));
     let is_known = !(finds && makes_functions);
@@ -196,9 +200,8 @@ struct Search<'a> {
     early: HashSet<FuncId>,
     /// Functions to look into, and whether they are late.
     open: Vec<(FuncId, bool)>,
-    /// The type of connections, and functions that look for them.
-    connection: Option<TypeId>,
-    looking: HashSet<FuncId>,
+    /// How the ends of connections are found.
+    ends: Ends,
     /// What is found besides functions.
     found: Found,
 }
@@ -207,7 +210,7 @@ struct Search<'a> {
 #[derive(Default)]
 struct Found {
     assigned: HashSet<TypeId>,
-    looks_for_any: bool,
+    flow: Flow,
     makes_functions: bool,
 }
 
@@ -222,8 +225,8 @@ struct Named {
     schedules: bool,
     /// Types of records whose fields it changes.
     assigned: Vec<TypeId>,
-    /// Whether it looks for connections by other ends than those of a record.
-    looks_for_any: bool,
+    /// What it does with the ends of connections.
+    flow: Flow,
     /// Whether it turns values into functions.
     makes_functions: bool,
 }
@@ -238,8 +241,7 @@ impl<'a> Search<'a> {
             late: HashMap::new(),
             early: HashSet::new(),
             open: Vec::new(),
-            connection: None,
-            looking: HashSet::new(),
+            ends: Ends::default(),
             found: Found::default(),
         }
     }
@@ -275,7 +277,7 @@ impl<'a> Search<'a> {
         }
         for expr in attributes {
             let mut named = Named::default();
-            self.expression(expr, &mut named);
+            self.expression(expr, &Locals::default(), &mut named);
             self.note_all(None, named, false);
         }
         for (body, of) in program.bodies.iter() {
@@ -310,7 +312,7 @@ impl<'a> Search<'a> {
             self.note_late(func, by);
         }
         self.found.assigned.extend(named.assigned);
-        self.found.looks_for_any |= named.looks_for_any;
+        self.found.flow.append(named.flow);
         self.found.makes_functions |= named.makes_functions;
     }
 
@@ -330,19 +332,20 @@ impl<'a> Search<'a> {
     fn body(&self, body: BodyId) -> Named {
         let program = self.program;
         let mut named = Named::default();
+        let locals = Locals::of(program, body);
         let (mut open, mut tops) = (vec![program.bodies[body].stmt], Vec::new());
         let mut waits = false;
         while let Some(stmt) = open.pop() {
             match &program.stmts[stmt].kind {
                 StmtKind::When(_) => waits = true,
-                StmtKind::Event(event) => self.event(event, &mut named),
+                StmtKind::Event(event) => self.event(event, &locals, &mut named),
                 _ => {}
             }
             walk::substatements(program, stmt, &mut open);
             walk::stmt_expressions(program, stmt, &mut tops);
         }
         for top in tops {
-            self.expression(top, &mut named);
+            self.expression(top, &locals, &mut named);
         }
         if waits {
             // What follows the condition runs later.
@@ -351,7 +354,7 @@ impl<'a> Search<'a> {
         named
     }
 
-    fn expression(&self, top: ExprId, named: &mut Named) {
+    fn expression(&self, top: ExprId, locals: &Locals, named: &mut Named) {
         let program = self.program;
         let mut callees = HashSet::new();
         walk::expressions(program, top, &mut |expr| match &program.exprs[expr].kind {
@@ -359,20 +362,19 @@ impl<'a> Search<'a> {
                 if let Some(func) = self.function(call.callee) {
                     callees.insert(call.callee);
                     named.called.push(func);
-                    let first = call.args.first();
-                    named.looks_for_any |= self.looking.contains(&func)
-                        && !first.is_some_and(|first| self.is_shown(*first));
+                    self.ends.call(program, locals, (func, &call.args), &mut named.flow);
                 }
             }
             ExprKind::Global(_) if !callees.contains(&expr) => {
-                let func = self.function(expr);
-                named.looks_for_any |= func.is_some_and(|func| self.looking.contains(&func));
-                named.passed.extend(func);
+                if let Some(func) = self.function(expr) {
+                    named.flow.value(func);
+                    named.passed.push(func);
+                }
             }
             ExprKind::Lambda(lambda) => named.passed.push(lambda.func),
-            ExprKind::Event(event) => self.event(event, named),
+            ExprKind::Event(event) => self.event(event, locals, named),
             ExprKind::Schedule(_, event) => {
-                self.event(event, named);
+                self.event(event, locals, named);
                 let is_conn = |arg: &ExprId| self.conns.contains(&program.exprs[*arg].ty);
                 named.schedules |= event.args.iter().any(is_conn);
             }
@@ -388,16 +390,6 @@ impl<'a> Search<'a> {
         });
     }
 
-    /// Whether an expression is a connection, or the ends of one that has a record.
-    fn is_shown(&self, expr: ExprId) -> bool {
-        let program = self.program;
-        let is_connection = |expr: ExprId| Some(program.exprs[expr].ty) == self.connection;
-        match program.exprs[expr].kind {
-            ExprKind::Field(of, _) => is_connection(of),
-            _ => is_connection(expr),
-        }
-    }
-
     /// The function that a name stands for.
     fn function(&self, expr: ExprId) -> Option<FuncId> {
         let ExprKind::Global(global) = self.program.exprs[expr].kind else { return None };
@@ -408,7 +400,8 @@ impl<'a> Search<'a> {
     }
 
     /// Handlers of an event may run later, also those of `zeek_init`.
-    fn event(&self, event: &EventCall, named: &mut Named) {
+    fn event(&self, event: &EventCall, locals: &Locals, named: &mut Named) {
+        self.ends.event(self.program, locals, event, &mut named.flow);
         if let GlobalKind::Function(func) = self.program.globals[event.event].kind {
             named.passed.push(func);
         }

@@ -49,6 +49,8 @@ pub struct Traffic {
     pub(crate) dumps: super::packets::Dumps,
     /// Capture filters.
     pub(crate) filters: super::packets::Filters,
+    /// Names of the events that the analysis raises.
+    pub(super) raised: std::collections::HashSet<&'static str>,
     /// What scripts may do, once that was asked for; `None` where it cannot be said.
     pub(super) reached: OnceCell<Option<super::steering::Reached>>,
     /// Whether scripts have functions that discard packets, once that was asked for.

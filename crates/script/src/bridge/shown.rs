@@ -1,0 +1,275 @@
+//! Whether the connections that functions look for by their ends are such that scripts have, or had, a record of: then no
+//! other ones need to be known.
+
+use std::collections::{HashMap, HashSet};
+
+use super::kept::LOOKING;
+use crate::ast::{EventCall, ExprKind, StmtKind};
+use crate::ids::{BodyId, ExprId, FuncId, Id as _, LocalId, TypeId};
+use crate::program::Program;
+use crate::symbols::GlobalKind;
+use crate::types::Flavor;
+use crate::vm::Vm;
+
+/// Where the ends of a connection come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Source {
+    /// The record of a connection.
+    Record,
+    /// A parameter of a function or an event, by its position.
+    Param(FuncId, usize),
+    /// Anything else.
+    Other,
+}
+
+/// Types and functions that matter.
+#[derive(Default)]
+pub(super) struct Ends {
+    /// Records whose ends are those of a connection that scripts have a record of. The analysis reports the connection
+    /// that a tunnel is.
+    records: Vec<TypeId>,
+    ends: Option<TypeId>,
+    looking: HashSet<FuncId>,
+    /// Events that do not come from scripts alone.
+    raised: HashSet<FuncId>,
+}
+
+/// What functions do with the ends of connections.
+#[derive(Default)]
+pub(super) struct Flow {
+    /// What functions look for.
+    wanted: Vec<Source>,
+    /// What parameters are.
+    given: HashMap<(FuncId, usize), Vec<Source>>,
+    /// Functions that are values, which may be called with anything.
+    values: HashSet<FuncId>,
+}
+
+/// Locals of a body.
+#[derive(Default)]
+pub(super) struct Locals {
+    func: Option<FuncId>,
+    params: Vec<u32>,
+    /// What is assigned to each, if it is a single expression.
+    assigned: HashMap<LocalId, Option<ExprId>>,
+}
+
+/// How many assignments are followed.
+const DEEPEST: usize = 8;
+
+impl Ends {
+    /// `raised` are events that do not come from scripts alone.
+    pub(super) fn new(vm: &Vm<'_>, raised: HashSet<FuncId>) -> Self {
+        let records = ["connection", "Tunnel::EncapsulatingConn"].map(|name| vm.type_named(name));
+        Self {
+            records: records.into_iter().flatten().collect(),
+            ends: vm.type_named("conn_id"),
+            looking: LOOKING.iter().filter_map(|name| vm.function_named(name)).collect(),
+            raised,
+        }
+    }
+
+    /// Where the ends that an expression has come from.
+    fn source(&self, program: &Program, locals: &Locals, expr: ExprId) -> Source {
+        let mut at = expr;
+        for _ in 0..DEEPEST {
+            if self.records.contains(&program.exprs[at].ty) {
+                return Source::Record;
+            }
+            match program.exprs[at].kind {
+                ExprKind::Field(of, _) if self.records.contains(&program.exprs[of].ty) => {
+                    return Source::Record;
+                }
+                ExprKind::Local(local, _) => {
+                    let param = locals.params.get(local.index()).copied();
+                    match (locals.assigned.get(&local), param, locals.func) {
+                        (None, Some(param), Some(func)) => {
+                            return Source::Param(func, param as usize);
+                        }
+                        (Some(Some(value)), None, _) => at = *value,
+                        _ => return Source::Other,
+                    }
+                }
+                _ => return Source::Other,
+            }
+        }
+        Source::Other
+    }
+
+    /// Adds what a call does.
+    pub(super) fn call(
+        &self,
+        program: &Program,
+        locals: &Locals,
+        (func, args): (FuncId, &[ExprId]),
+        to: &mut Flow,
+    ) {
+        if self.looking.contains(&func) {
+            let first = args.first().map(|first| self.source(program, locals, *first));
+            to.wanted.push(first.unwrap_or(Source::Other));
+        }
+        for (place, arg) in args.iter().enumerate() {
+            if Some(program.exprs[*arg].ty) == self.ends {
+                let source = self.source(program, locals, *arg);
+                to.given.entry((func, place)).or_default().push(source);
+            }
+        }
+    }
+
+    /// Adds what the raising of an event does.
+    pub(super) fn event(
+        &self,
+        program: &Program,
+        locals: &Locals,
+        event: &EventCall,
+        to: &mut Flow,
+    ) {
+        if let GlobalKind::Function(func) = program.globals[event.event].kind {
+            self.call(program, locals, (func, &event.args), to);
+        }
+    }
+
+    /// Whether functions look for connections that scripts have no record of.
+    pub(super) fn looks_for_any(&self, program: &Program, flow: &Flow) -> bool {
+        let mut seen = HashSet::new();
+        let mut open = flow.wanted.clone();
+        while let Some(source) = open.pop() {
+            match source {
+                Source::Record => {}
+                Source::Other => return true,
+                Source::Param(func, place) => {
+                    let is_called = program.functions[func].flavor != Flavor::Hook
+                        && !self.raised.contains(&func)
+                        && !flow.values.contains(&func);
+                    if !is_called {
+                        return true;
+                    }
+                    if seen.insert((func, place)) {
+                        open.extend(flow.given.get(&(func, place)).into_iter().flatten());
+                    }
+                }
+            }
+        }
+        self.looking.iter().any(|func| flow.values.contains(func))
+    }
+}
+
+impl Flow {
+    /// A function is a value.
+    pub(super) fn value(&mut self, func: FuncId) {
+        self.values.insert(func);
+    }
+
+    /// Adds what other functions do.
+    pub(super) fn append(&mut self, other: Self) {
+        self.wanted.extend(other.wanted);
+        for (param, sources) in other.given {
+            self.given.entry(param).or_default().extend(sources);
+        }
+        self.values.extend(other.values);
+    }
+}
+
+impl Locals {
+    /// The locals of a body.
+    pub(super) fn of(program: &Program, body: BodyId) -> Self {
+        let of = &program.bodies[body];
+        let (mut statements, mut open) = (vec![of.stmt], Vec::new());
+        let mut assigned = HashMap::new();
+        while let Some(statement) = statements.pop() {
+            if let StmtKind::For(each) = &program.stmts[statement].kind {
+                let all = each.vars.iter().copied().chain([each.value]);
+                assigned.extend(all.flatten().map(|local| (local, None)));
+            }
+            crate::walk::substatements(program, statement, &mut statements);
+            crate::walk::stmt_expressions(program, statement, &mut open);
+        }
+        while let Some(expr) = open.pop() {
+            if let ExprKind::Assign(to, value) = program.exprs[expr].kind {
+                let targets = match &program.exprs[to].kind {
+                    ExprKind::List(all) => all.clone(),
+                    _ => vec![to],
+                };
+                let is_single = targets.len() == 1;
+                for target in targets {
+                    if let ExprKind::Local(local, _) = program.exprs[target].kind {
+                        let value = Some(value).filter(|_| is_single);
+                        let known = assigned.entry(local).or_insert(value);
+                        if *known != value {
+                            *known = None;
+                        }
+                    }
+                }
+            }
+            crate::walk::operands(program, expr, &mut open);
+        }
+        Self { func: of.func, params: of.params.clone(), assigned }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnostics::Diagnostics;
+    use crate::parse::{Input, Parser};
+    use crate::vm::Machine;
+
+    const DECLARATIONS: &str = "
+type conn_id: record { a: count; };
+type connection: record { id: conn_id; };
+global connection_exists: function(id: conn_id): bool;
+global raised: event(c: connection);
+global other: event(id: conn_id);
+";
+
+    /// Whether functions of a program look for any connection.
+    fn looks_for_any(code: &str) -> bool {
+        let diagnostics = Diagnostics::default();
+        let mut program = Program { diagnostics, ..Program::default() };
+        let mut machine = Machine::new();
+        let code = format!("{DECLARATIONS}{code}").into_bytes();
+        let input = Input::Text { name: "test".to_owned(), code };
+        assert!(Parser::new(&mut program, &mut machine, Vec::new()).run([input]).is_ok());
+        let vm = machine.with(&mut program);
+        let found = super::super::steering::reached(&vm, &|name| name == "raised");
+        found.expect("all is known").looks_for_any
+    }
+
+    #[test]
+    fn ends_of_records_are_followed_through_locals_calls_and_events() {
+        for shown in [
+            "event raised(c: connection) { print connection_exists(c$id); }",
+            "event raised(c: connection) { local i = c$id; print connection_exists(i); }",
+            "function f(i: conn_id) { print connection_exists(i); }
+             event raised(c: connection) { f(c$id); }",
+            "event other(id: conn_id) { print connection_exists(id); event other(id); }
+             event raised(c: connection) { local i = c$id; schedule 1sec { other(i) }; }",
+            // It is not called.
+            "function f(i: conn_id) { print connection_exists(i); }",
+        ] {
+            assert!(!looks_for_any(shown), "{shown}");
+        }
+    }
+
+    #[test]
+    fn other_ends_are_those_of_any_connection() {
+        for other in [
+            "event raised(c: connection) { print connection_exists(conn_id($a=1)); }",
+            "event raised(c: connection) { local i = c$id; i = conn_id($a=1);
+             print connection_exists(i); }",
+            "global t: table[count] of conn_id;
+             event raised(c: connection) { print connection_exists(t[1]); }",
+            "event raised(c: connection) { for ( i in set(c$id) ) print connection_exists(i); }",
+            "function f(i: conn_id) { print connection_exists(i); }
+             global t: table[count] of conn_id;
+             event raised(c: connection) { f(c$id); f(t[1]); }",
+            "function f(i: conn_id) { print connection_exists(i); }
+             event raised(c: connection) { local g = f; g(c$id); }",
+            "event raised(c: connection) { local g = connection_exists; print g(c$id); }",
+            "hook h(i: conn_id) { print connection_exists(i); }
+             event raised(c: connection) { hook h(c$id); }",
+        ] {
+            assert!(looks_for_any(other), "{other}");
+        }
+    }
+}
