@@ -209,6 +209,9 @@ impl States {
 
     /// Whether a connection is stored.
     pub(super) fn is_stored(&mut self, vm: &mut Vm<'_>, ty: TypeId, state: &ConnState) -> bool {
+        if self.displaced.is_empty() && vm.m.state.traffic.conns.is_empty() {
+            return false;
+        }
         let key = plan_of(vm, ty).key(state);
         self.displaced.contains_key(&state.uid)
             || self.entry(&mut vm.m.state.traffic.conns, &key, state).is_some()
