@@ -39,6 +39,9 @@ pub(crate) const BUILT_IN_NAME: &str = "<built-in>";
 /// Declarations for scripts that run without Zeek's own.
 const BUILT_IN: &[u8] = include_bytes!("builtin.zeek");
 
+/// Declarations that only some builds of Zeek have.
+const OF_ZEROMQ: &[u8] = include_bytes!("zeromq.zeek");
+
 /// Runs the command with the arguments behind its name.
 #[must_use]
 pub fn main(args: Vec<OsString>) -> ExitCode {
@@ -415,6 +418,7 @@ pub fn inputs(options: &Options, search_path: &[String]) -> Vec<Input> {
         }
         inputs.push(Input::OptionalFile("builtin-plugins/__load__.zeek".to_owned()));
         inputs.push(Input::OptionalFile("builtin-plugins/__preload__.zeek".to_owned()));
+        inputs.push(Input::Text { name: BUILT_IN_NAME.to_owned(), code: OF_ZEROMQ.to_vec() });
         inputs.push(Input::Checkpoint);
     } else {
         inputs.push(Input::Text { name: BUILT_IN_NAME.to_owned(), code: BUILT_IN.to_vec() });
