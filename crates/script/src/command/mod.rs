@@ -418,8 +418,8 @@ pub fn inputs(options: &Options, search_path: &[String]) -> Vec<Input> {
         }
         inputs.push(Input::OptionalFile("builtin-plugins/__load__.zeek".to_owned()));
         inputs.push(Input::OptionalFile("builtin-plugins/__preload__.zeek".to_owned()));
-        inputs.push(Input::Text { name: BUILT_IN_NAME.to_owned(), code: OF_ZEROMQ.to_vec() });
         inputs.push(Input::Checkpoint);
+        inputs.push(Input::Text { name: BUILT_IN_NAME.to_owned(), code: OF_ZEROMQ.to_vec() });
     } else {
         inputs.push(Input::Text { name: BUILT_IN_NAME.to_owned(), code: BUILT_IN.to_vec() });
     }

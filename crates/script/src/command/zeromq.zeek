@@ -4,7 +4,7 @@ module Cluster::Backend::ZeroMQ;
 
 export {
 	global spawn_zmq_proxy_thread: function(): bool;
-	global generate_keypair: function(): table_string_of_string;
+	global generate_keypair: function(): table[string] of string;
 }
 module GLOBAL;
 @endif
