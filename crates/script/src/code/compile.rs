@@ -37,7 +37,7 @@ pub(super) struct Compiler<'p> {
     pub hook: bool,
     /// Jumps to the end of the current statement, for values that a function did not give.
     pub skips: Vec<usize>,
-    /// Locals to which calls are assigned that may give no value.
+    /// Locals to which something is assigned that may have no value.
     pub unset: Vec<LocalId>,
 }
 

@@ -713,11 +713,8 @@ impl Compiler<'_> {
             // A list that is kept is one value.
             let first = self.here() as usize;
             self.expr_to(right, d);
-            let may_fail = |op: &Op| match op {
-                Op::Call { f, .. } => self.may_give_nothing(*f, 0),
-                _ => false,
-            };
-            if self.ops.iter().skip(first).any(may_fail) && !self.unset.contains(&local) {
+            let mut ops = self.ops.iter().skip(first);
+            if ops.any(|op| matches!(op, Op::SkipUnset { .. })) && !self.unset.contains(&local) {
                 self.unset.push(local);
             }
             self.site = id;
