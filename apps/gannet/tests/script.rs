@@ -71,6 +71,44 @@ fn check_reports_each_file_and_fails() {
 }
 
 #[test]
+fn a_file_that_leaves_something_open_is_to_blame() {
+    let files = [
+        ("brace.zeek", "event start()\n\t{\n\tif ( T )\n\t\t{\n\t\tprint 2;\n\t}\n"),
+        ("list.zeek", "global t: table[count] of string = {\n\t[1] = \"a\",\n"),
+        ("statement.zeek", "global c: count = 1\n"),
+        ("export.zeek", "export {\nglobal q = 1;\n"),
+        ("whole.zeek", "event start()\n\t{\n\tprint 3;\n\t}\n"),
+        ("global.zeek", "global x = 1;\n"),
+        ("wrong.zeek", "}\n"),
+    ];
+    let folder = folder("open", &files);
+    let blamed = |first: &str, then: &str| {
+        let output = script(&folder, &["check", "--json", first, then]);
+        let finding: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let part = |key: &str| finding[key].to_string();
+        format!("{} {} {}: {}", part("file"), part("line"), part("column"), part("message"))
+    };
+    let unclosed = "`{` is not closed at the end of the file";
+    assert_eq!(blamed("brace.zeek", "whole.zeek"), format!(r#""./brace.zeek" 2 2: "{unclosed}""#));
+    assert_eq!(blamed("list.zeek", "whole.zeek"), format!(r#""./list.zeek" 1 36: "{unclosed}""#));
+    assert_eq!(
+        blamed("export.zeek", "global.zeek"),
+        format!(r#""./export.zeek" 1 8: "{unclosed}""#)
+    );
+    assert_eq!(
+        blamed("statement.zeek", "whole.zeek"),
+        r#""./statement.zeek" 1 20: "the file ends within a statement""#
+    );
+    assert_eq!(blamed("whole.zeek", "wrong.zeek"), r#""./wrong.zeek" 1 1: "unexpected `}`""#);
+    let lines = text(&script(&folder, &["check", "brace.zeek", "whole.zeek"]).stderr);
+    assert_eq!(
+        lines,
+        "error in ./whole.zeek, line 2: syntax error, at or near \"{\"\n\
+         note in ./brace.zeek, line 2: `{` is not closed at the end of the file\n"
+    );
+}
+
+#[test]
 fn warnings_fail_on_request() {
     let folder = folder("warn", &[("w.zeek", "function f() { local x = 1; }\nf();\n")]);
     let usual = script(&folder, &["check", "w.zeek"]);

@@ -117,6 +117,10 @@ pub struct Parser<'a> {
     /// Canonical paths of files that were loaded or unloaded.
     seen: HashSet<PathBuf>,
     ahead: Option<Ahead>,
+    /// Brackets that are open, the innermost last.
+    brackets: Vec<Span>,
+    /// The value whose type joins those of others, for an error about it.
+    joining: Span,
     /// The place of the token that was read last, the one ahead among them.
     lexed: Span,
     /// The place of the token that was taken last.
@@ -260,6 +264,8 @@ impl<'a> Parser<'a> {
             open: Vec::new(),
             seen: HashSet::new(),
             ahead: None,
+            brackets: Vec::new(),
+            joining: Span::NOWHERE,
             lexed: Span::NOWHERE,
             previous: Span::NOWHERE,
             here: Span::NOWHERE,
