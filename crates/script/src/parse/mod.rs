@@ -119,6 +119,8 @@ pub struct Parser<'a> {
     ahead: Option<Ahead>,
     /// Brackets that are open, the innermost last.
     brackets: Vec<Span>,
+    /// The assignments of record constructors without a type, for those who ask what names mean.
+    constructors: HashMap<ExprId, Vec<ExprId>>,
     /// The value whose type joins those of others, for an error about it.
     joining: Span,
     /// The place of the token that was read last, the one ahead among them.
@@ -265,6 +267,7 @@ impl<'a> Parser<'a> {
             seen: HashSet::new(),
             ahead: None,
             brackets: Vec::new(),
+            constructors: HashMap::new(),
             joining: Span::NOWHERE,
             lexed: Span::NOWHERE,
             previous: Span::NOWHERE,
