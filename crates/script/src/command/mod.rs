@@ -152,6 +152,9 @@ fn run_scripts(
     if let Some(bytes) = options.max_string {
         engine.set_max_string(bytes);
     }
+    if let Some(files) = options.max_open_logs {
+        engine.set_max_open_logs(files);
+    }
     let mut profile_failed = Rc::default();
     if let Some(file) = &options.profile {
         // A run whose profile cannot be written need not begin.
