@@ -58,21 +58,36 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         }
     };
     if args.json {
-        // Talkers are counted from now on.
-        std::thread::sleep(Duration::from_millis(2_100));
-        writeln!(io::stdout(), "{}", ask(args.address)?)?;
+        writeln!(io::stdout(), "{}", with_talkers(args.address)?)?;
         return Ok(Outcome::Done);
     }
     if args.once || !io::stdout().is_terminal() || !io::stdin().is_terminal() {
         let begun = Instant::now();
-        std::thread::sleep(Duration::from_millis(2_100));
-        let second = ask(args.address)?;
+        let second = with_talkers(args.address)?;
         let frame = draw(args.address, &first, &second, begun.elapsed(), PLAIN);
         io::stdout().write_all(frame.as_bytes())?;
         return Ok(Outcome::Done);
     }
     watch(args.address, first, &terminal)
 }
+
+/// A snapshot with talkers, which are counted from now on: that of two seconds, or of some more where there is no
+/// packet in these.
+fn with_talkers(address: SocketAddr) -> io::Result<Value> {
+    let begun = Instant::now();
+    std::thread::sleep(Duration::from_millis(2_100));
+    loop {
+        let snapshot = ask(address)?;
+        let hosts = snapshot["talkers"]["hosts"].as_array();
+        if hosts.is_some_and(|hosts| !hosts.is_empty()) || begun.elapsed() >= PATIENCE_FOR_PACKETS {
+            return Ok(snapshot);
+        }
+        std::thread::sleep(Duration::from_secs(1));
+    }
+}
+
+/// How long one screen waits for the first packet.
+const PATIENCE_FOR_PACKETS: Duration = Duration::from_secs(10);
 
 /// Draws until a key or a signal ends it.
 fn watch(address: SocketAddr, mut before: Value, terminal: &Terminal) -> anyhow::Result<Outcome> {
@@ -238,6 +253,9 @@ fn draw(address: SocketAddr, before: &Value, now: &Value, took: Duration, size: 
             if title == "LOG" { ("ROWS/S", "ROWS") } else { ("PACKETS/S", "BIT/S") };
         let width = size.columns.saturating_sub(FIGURES).clamp(16, 60);
         lines.push(format!("{title:<width$}{first:>12}{second:>14}"));
+        if rows.is_empty() {
+            lines.push("(none)".to_owned());
+        }
         for (name, first, second) in rows.into_iter().take(each) {
             let name: String = name.chars().take(width).collect();
             lines.push(format!("{name:<width$}{first:>12}{second:>14}"));
@@ -258,7 +276,10 @@ fn talker_rows(talkers: &Value, kind: &str) -> Vec<(String, String, String)> {
     let row = |row: &Value| {
         let of = |name: &str| row.get(name).and_then(Value::as_f64).unwrap_or(0.0);
         let name = row.get("name").and_then(Value::as_str).unwrap_or_default();
-        let packets = HumanCount(of("packets") as u64).to_string();
+        let packets = match of("packets") {
+            few if few < 10.0 && few.fract() > 0.0 => format!("{few:.1}"),
+            packets => HumanCount(packets.round() as u64).to_string(),
+        };
         (name.to_owned(), packets, bits(8.0 * of("bytes")))
     };
     rows.into_iter().flatten().map(row).collect()
@@ -318,7 +339,7 @@ mod tests {
                 "sinks": [{ "name": "tcp://x:1", "sent": 4, "queued": 0, "spooled": 0, "dropped": 0 }],
                 "talkers": {
                     "hosts": [{ "name": "10.0.0.1", "packets": 1000, "bytes": 125_000 }],
-                    "pairs": [], "services": [{ "name": "TCP 443", "packets": 9, "bytes": 2e9 }],
+                    "pairs": [], "services": [{ "name": "TCP 443", "packets": 9, "bytes": 2e9 }, { "name": "UDP 53", "packets": 0.3, "bytes": 20 }],
                 },
             })
         };
@@ -335,6 +356,11 @@ mod tests {
         let line = |start: &str| text.lines().find(|line| line.starts_with(start)).unwrap();
         assert!(line("10.0.0.1 ").ends_with("1,000         1.0 M"), "{text}");
         assert!(line("TCP 443 ").ends_with("9        16.0 G"), "{text}");
+        assert!(line("UDP 53 ").ends_with("0.3          160 "), "{text}");
+        assert!(
+            line("PAIR OF HOSTS").contains("PACKETS/S") && text.contains("\n(none)\n"),
+            "{text}"
+        );
         assert!(line("conn ").ends_with("100           200"), "{text}");
         for lines in [1, 10, 24, 60] {
             let size = Size { columns: 40, lines };

@@ -151,7 +151,7 @@ impl Source for Captures {
     fn filter_check(&self) -> bridge::FilterCheck {
         |text| match Filter::parse(text) {
             Ok(_) => Ok(()),
-            Err(error) => Err(format!("can't parse filter expression: syntax error: {error}")),
+            Err(error) => Err(in_a_line(&error)),
         }
     }
 
@@ -237,6 +237,21 @@ fn open_interface(name: &str, filter: Option<&str>) -> Result<Packets, String> {
 #[cfg(not(target_os = "linux"))]
 fn open_interface(_: &str, _: Option<&str>) -> Result<Packets, String> {
     Err("live capture needs Linux".to_owned())
+}
+
+/// Why a capture filter is refused, and where.
+fn in_a_line(error: &gannet_filter::Error) -> String {
+    const LIBPCAP: &str = "can't parse filter expression: ";
+    let message = error.message();
+    let begin = if message.starts_with(LIBPCAP) { "" } else { LIBPCAP };
+    let mut text = format!("{begin}{message} at character {}", error.column());
+    if let Some(expected) = error.expected() {
+        text += &format!(", expected {expected}");
+    }
+    if let Some(hint) = error.hint() {
+        text += &format!(", did you mean '{hint}'?");
+    }
+    text
 }
 
 /// Why a capture cannot be read, in Zeek's words where it has some.
@@ -371,6 +386,22 @@ impl Contents for Copy {
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_wrong_filter_is_one_line_that_says_what_and_where() {
+        let reason = |text: &str| in_a_line(&Filter::parse(text).unwrap_err());
+        assert_eq!(
+            reason("tcp port"),
+            "can't parse filter expression: syntax error at character 9, expected a port or the \
+             name of a service"
+        );
+        for text in ["tcp prot 80", "host 1.2.3.400", "port 70000", "net 1.2.3.4/50"] {
+            let reason = reason(text);
+            let begin = "can't parse filter expression: ";
+            assert_eq!(reason.matches(begin).count(), 1, "{reason}");
+            assert!(reason.starts_with(begin) && !reason.contains('\n'), "{reason}");
+        }
+    }
 
     #[test]
     fn an_extracted_file_that_cannot_be_written_is_noted() {

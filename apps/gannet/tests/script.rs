@@ -71,6 +71,44 @@ fn check_reports_each_file_and_fails() {
 }
 
 #[test]
+fn a_file_that_leaves_something_open_is_to_blame() {
+    let files = [
+        ("brace.zeek", "event start()\n\t{\n\tif ( T )\n\t\t{\n\t\tprint 2;\n\t}\n"),
+        ("list.zeek", "global t: table[count] of string = {\n\t[1] = \"a\",\n"),
+        ("statement.zeek", "global c: count = 1\n"),
+        ("export.zeek", "export {\nglobal q = 1;\n"),
+        ("whole.zeek", "event start()\n\t{\n\tprint 3;\n\t}\n"),
+        ("global.zeek", "global x = 1;\n"),
+        ("wrong.zeek", "}\n"),
+    ];
+    let folder = folder("open", &files);
+    let blamed = |first: &str, then: &str| {
+        let output = script(&folder, &["check", "--json", first, then]);
+        let finding: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let part = |key: &str| finding[key].to_string();
+        format!("{} {} {}: {}", part("file"), part("line"), part("column"), part("message"))
+    };
+    let unclosed = "`{` is not closed at the end of the file";
+    assert_eq!(blamed("brace.zeek", "whole.zeek"), format!(r#""./brace.zeek" 2 2: "{unclosed}""#));
+    assert_eq!(blamed("list.zeek", "whole.zeek"), format!(r#""./list.zeek" 1 36: "{unclosed}""#));
+    assert_eq!(
+        blamed("export.zeek", "global.zeek"),
+        format!(r#""./export.zeek" 1 8: "{unclosed}""#)
+    );
+    assert_eq!(
+        blamed("statement.zeek", "whole.zeek"),
+        r#""./statement.zeek" 1 20: "the file ends within a statement""#
+    );
+    assert_eq!(blamed("whole.zeek", "wrong.zeek"), r#""./wrong.zeek" 1 1: "unexpected `}`""#);
+    let lines = text(&script(&folder, &["check", "brace.zeek", "whole.zeek"]).stderr);
+    assert_eq!(
+        lines,
+        "error in ./whole.zeek, line 2: syntax error, at or near \"{\"\n\
+         note in ./brace.zeek, line 2: `{` is not closed at the end of the file\n"
+    );
+}
+
+#[test]
 fn warnings_fail_on_request() {
     let folder = folder("warn", &[("w.zeek", "function f() { local x = 1; }\nf();\n")]);
     let usual = script(&folder, &["check", "w.zeek"]);
@@ -172,13 +210,18 @@ impl Client {
     }
 
     fn request(&mut self, method: &str, params: Value) -> Value {
+        self.answer(method, params)["result"].clone()
+    }
+
+    /// The answer to a request, with its result or error.
+    fn answer(&mut self, method: &str, params: Value) -> Value {
         self.requests += 1;
         let id = self.requests;
         self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
         loop {
             let message = self.receive();
             if message["id"] == id {
-                return message["result"].clone();
+                return message;
             }
         }
     }
@@ -276,6 +319,99 @@ fn an_editor_is_served_before_a_file_exists() {
     client.open(&uri, "@load ./new\nglobal n = f(\"a\");\n");
     client.ask("hover", &uri, 0, 0);
     assert_eq!(client.findings(&uri), Vec::<Value>::new());
+}
+
+#[test]
+fn an_editor_gives_things_other_names() {
+    let folder = folder("lsp-rename", &[("library.zeek", LIBRARY), ("main.zeek", MAIN)]);
+    let uri = format!("file://{}/main.zeek", folder.display());
+    let library = format!("file://{}/library.zeek", folder.display());
+    let mut client = Client::start();
+    let more = "\
+event seen(a: addr)
+\t{
+\tlocal outer = 1;
+\tlocal add_one = function [outer] (n: count): count { return n + outer; };
+\tlocal h: Lib::Host = [$address=a];
+\th = Lib::Host($address=a, $names=set(\"outer\"));
+\tif ( h?$names ) print add_one(outer), h$names;
+\t}
+event zeek_init() { event seen(1.2.3.4); }
+";
+    let main = format!("{MAIN}{more}");
+    client.open(&uri, &main);
+    let mut rename = |line: u32, character: u32, new: &str| {
+        let position = json!({ "line": line, "character": character });
+        let params =
+            json!({ "textDocument": { "uri": uri }, "position": position, "newName": new });
+        client.ask("hover", &uri, 0, 0);
+        let answer = client.answer("textDocument/rename", params);
+        if let Some(error) = answer.get("error") {
+            assert_eq!(error["code"], -32803, "{error}");
+            return Err(error["message"].as_str().unwrap().to_owned());
+        }
+        // Texts with the edits, from the last to the first.
+        let mut texts = [main.clone(), LIBRARY.to_owned()];
+        for (text, uri) in texts.iter_mut().zip([&uri, &library]) {
+            let edits = answer["result"]["changes"][uri].as_array().cloned().unwrap_or_default();
+            for edit in edits.iter().rev() {
+                let at = |what: &str| {
+                    let place = &edit["range"][what];
+                    let lines = text.split_inclusive('\n');
+                    let line = usize::try_from(place["line"].as_u64().unwrap()).unwrap();
+                    let before: usize = lines.take(line).map(str::len).sum();
+                    before + usize::try_from(place["character"].as_u64().unwrap()).unwrap()
+                };
+                let range = at("start")..at("end");
+                text.replace_range(range, edit["newText"].as_str().unwrap());
+            }
+        }
+        Ok(texts)
+    };
+    let changed = |old: &str, new: &str, texts: &[String; 2]| {
+        let before = main.clone() + LIBRARY;
+        let after = texts.concat();
+        let words = |text: &str, word: &str| {
+            let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+            text.split(|c| !is_part(c)).filter(|found| *found == word).count()
+        };
+        (words(&before, old), words(&after, old), words(&after, new))
+    };
+    // A function of another file; the comments keep its name.
+    let texts = rename(6, 14, "name_it").unwrap();
+    assert_eq!(changed("add_name", "name_it", &texts), (3, 0, 3));
+    assert!(texts[1].contains("function name_it(h: Host"), "{}", texts[1]);
+    // A field, in a constructor with and without a type.
+    let texts = rename(6, 40, "ip").unwrap();
+    assert_eq!(changed("address", "ip", &texts), (5, 1, 4), "{texts:?}");
+    assert!(texts[0].contains("[$ip=a]") && texts[0].contains("Lib::Host($ip=a"), "{texts:?}");
+    // A local and its capture; a text with its name stays.
+    let texts = rename(10, 8, "base").unwrap();
+    assert_eq!(changed("outer", "base", &texts), (5, 1, 4), "{texts:?}");
+    // A type, named with and without its module.
+    let texts = rename(12, 17, "Machine").unwrap();
+    assert_eq!(changed("Host", "Machine", &texts), (6, 0, 6), "{texts:?}");
+    // An event, with its handlers.
+    let texts = rename(8, 7, "met").unwrap();
+    assert_eq!(changed("seen", "met", &texts), (3, 0, 3), "{texts:?}");
+    // What is refused.
+    let refused = [
+        (16, 7, "start", "a name of Zeek's own scripts"),
+        (6, 14, "local", "`local` is no name"),
+        (6, 14, "a b", "`a b` is no name"),
+        (6, 14, "Host", "`Host` does not fit: "),
+        (10, 8, "add_one", "`add_one` does not fit: "),
+        (1, 0, "x", "no name of a script"),
+    ];
+    for (line, character, new, words) in refused {
+        let error = rename(line, character, new).unwrap_err();
+        assert!(error.contains(words), "{error}");
+    }
+    let range = client.ask("prepareRename", &uri, 6, 14);
+    assert_eq!(range["placeholder"], "add_name");
+    assert_eq!(range["range"]["start"], json!({ "line": 6, "character": 12 }));
+    assert_eq!(client.ask("prepareRename", &uri, 16, 7), Value::Null);
+    client.end();
 }
 
 #[test]

@@ -10,7 +10,7 @@ use gannet_base::Proto;
 use gannet_capture::Packet;
 use gannet_flow::Conn;
 use gannet_flow::tcp::Consumer;
-use gannet_flow::tcp::Endpoint;
+use gannet_flow::tcp::Delayed;
 use gannet_flow::tcp::State;
 use gannet_flow::tcp::Tcp;
 use gannet_protocols::Session;
@@ -378,10 +378,13 @@ pub(crate) fn before_syn(
 #[inline(never)]
 pub(crate) fn timed_out(session: &mut Session<'_>, conn: &Conn, tcp: Option<&Tcp>, idle: bool) {
     session.mention(tcp);
+    let delayed = tcp.filter(|_| !idle).and_then(Tcp::ended_after);
     if !idle && tcp.is_some_and(is_attempt) {
         session.raise(conn, |c| ConnectionAttempt { c });
-    } else if idle && tcp.is_some_and(is_partly_closed) {
+    } else if delayed == Some(Delayed::PartialClose) {
         session.raise(conn, |c| ConnectionPartialClose { c });
+    } else if delayed == Some(Delayed::Reset) {
+        session.raise(conn, |c| ConnectionReset { c });
     } else {
         session.raise(conn, |c| ConnectionTimeout { c });
     }
@@ -391,16 +394,6 @@ pub(crate) fn timed_out(session: &mut Session<'_>, conn: &Conn, tcp: Option<&Tcp
 fn is_attempt(tcp: &Tcp) -> bool {
     let [orig, resp] = [Dir::Orig, Dir::Resp].map(|side| tcp.endpoint(side).state);
     matches!(orig, State::SynSent | State::SynAckSent) && resp == State::Inactive
-}
-
-/// Whether one side closed with its first segment, and the other one did not.
-fn is_partly_closed(tcp: &Tcp) -> bool {
-    let [orig, resp] = [Dir::Orig, Dir::Resp].map(|side| tcp.endpoint(side));
-    let began_with_end =
-        |side: &Endpoint| side.state == State::Closed && side.prev == State::Inactive;
-    let goes_on =
-        |side: &Endpoint| !matches!(side.state, State::Inactive | State::Closed | State::Reset);
-    began_with_end(orig) && goes_on(resp) || began_with_end(resp) && goes_on(orig)
 }
 
 /// A TCP connection that is open when the input ends.

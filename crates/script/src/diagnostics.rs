@@ -88,6 +88,8 @@ pub struct About {
     pub message: usize,
     /// The token that a syntax error lacks.
     pub expected: Option<&'static str>,
+    /// Of a syntax error in another file: the bracket that was not closed in a file before.
+    pub unclosed: Span,
     /// What the event was about that a handler failed at.
     pub traffic: Option<Traffic>,
 }
@@ -109,6 +111,7 @@ impl Default for About {
             other: Span::NOWHERE,
             message: 0,
             expected: None,
+            unclosed: Span::NOWHERE,
             traffic: None,
         }
     }

@@ -163,6 +163,63 @@ fn a_text_log_that_cannot_be_written_is_an_error_of_the_run() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
+/// A stream whose path function names a file for each of `names` numbers, two rows each.
+#[cfg(target_os = "linux")]
+fn logging_to_many(folder: &str, names: usize) -> String {
+    format!(
+        "global cat: function(va_args: any): string;
+        module Log;
+        export {{
+            type ID: enum {{ OWN }};
+            type Writer: enum {{ WRITER_ASCII }};
+            type Row: record {{ n: count &log; }};
+            type Stream: record {{ columns: any; }};
+            type Filter: record {{ name: string; writer: Writer; path_func: function(id: ID, path: string, row: Row): string; }};
+            global __create_stream: function(id: ID, stream: Stream): bool;
+            global __add_filter: function(id: ID, filter: Filter): bool;
+            global __write: function(id: ID, columns: any): bool;
+        }}
+        function path_of(id: ID, path: string, row: Row): string {{ return cat(\"{folder}/\", row$n % {names}); }}
+        event zeek_init()
+            {{
+            __create_stream(OWN, Stream($columns=Row));
+            __add_filter(OWN, Filter($name=\"default\", $writer=WRITER_ASCII, $path_func=path_of));
+            local n = 0;
+            while ( n < {} )
+                {{
+                __write(OWN, Row($n=n));
+                ++n;
+                }}
+            }}",
+        2 * names
+    )
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn logs_beyond_the_limit_are_closed_and_opened_again_and_lose_no_row() {
+    for names in [10, 1_000, 100_000] {
+        let folder =
+            std::env::temp_dir().join(format!("gannet-many-{names}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let code = logging_to_many(folder.to_str().unwrap(), names);
+        let (_, reported, status) = run("many", code.as_bytes());
+        assert_eq!((reported.as_str(), status), ("", 0), "{names}");
+        for n in 0..names {
+            let log = std::fs::read_to_string(folder.join(format!("{n}.log"))).unwrap();
+            let lines: Vec<&str> = log.lines().collect();
+            let begins = |begin: &str| lines.iter().filter(|line| line.starts_with(begin)).count();
+            assert_eq!(["#separator", "#fields", "#close"].map(begins), [1; 3], "{log}");
+            assert!(lines[0].starts_with("#separator"), "{log}");
+            assert!(lines[lines.len() - 1].starts_with("#close"), "{log}");
+            let rows: Vec<_> = lines.iter().filter(|line| !line.starts_with('#')).collect();
+            assert_eq!(rows, [&n.to_string(), &(n + names).to_string()], "{log}");
+        }
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), names);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}
+
 #[test]
 fn rows_that_lack_a_value_are_skipped_with_a_warning() {
     let path = std::env::temp_dir().join(format!("gannet-rows-{}.log", std::process::id()));

@@ -11,8 +11,9 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use gannet_script::bif::Natives;
+use gannet_script::command::{self, Options};
 use gannet_script::diagnostics::Diagnostics;
-use gannet_script::parse::{Input, Parser};
+use gannet_script::parse::Parser;
 use gannet_script::program::Program;
 use gannet_script::types::Type;
 use gannet_script::vm::Machine;
@@ -54,14 +55,6 @@ fn search_path(shared: &Path, name: &str) -> Option<Vec<String>> {
     Some(folders.iter().map(|folder| to.join(folder).to_string_lossy().into_owned()).collect())
 }
 
-/// What is read before any other script.
-const FIRST: [&str; 4] = [
-    "base/init-bare.zeek",
-    "builtin-plugins/__preload__.zeek",
-    "base/init-frameworks-and-bifs.zeek",
-    "builtin-plugins/__load__.zeek",
-];
-
 /// A program of the first scripts and `more`, and what was reported.
 fn parse(search_path: &[String], more: &str) -> (Program, String) {
     let reports = Rc::new(RefCell::new(String::new()));
@@ -73,7 +66,8 @@ fn parse(search_path: &[String], more: &str) -> (Program, String) {
     let mut program = Program { diagnostics, ..Program::default() };
     gannet_script::components::declare(&mut program);
     let mut machine = Machine::new();
-    let files = FIRST.iter().copied().chain([more]).map(|file| Input::File(file.to_owned()));
+    let options = Options { bare: true, files: vec![more.to_owned()], ..Options::default() };
+    let files = command::inputs(&options, search_path);
     let mut parser = Parser::new(&mut program, &mut machine, search_path.to_vec());
     parser.warn_usage = true;
     let parsed = parser.run(files);
@@ -84,16 +78,14 @@ fn parse(search_path: &[String], more: &str) -> (Program, String) {
     (program, reports)
 }
 
-/// Files that need a build of Zeek with Spicy or ZeroMQ: they refer to what only such a build declares.
-const NOT_ALONE: [&str; 8] = [
+/// Files that need a build of Zeek with Spicy, or other scripts: they refer to what only such a build declares.
+const NOT_ALONE: [&str; 6] = [
     "base/frameworks/spicy/init-framework.zeek",
     "base/protocols/ldap/",
     "base/protocols/redis/main.zeek",
     "base/protocols/redis/spicy-events.zeek",
-    "policy/frameworks/cluster/backend/zeromq/",
     "policy/frameworks/cluster/websocket/server.zeek",
     "policy/frameworks/spicy/resource-usage.zeek",
-    "policy/misc/zeromq-multi-host-auto-setup.zeek",
 ];
 
 fn scripts(folder: &Path, to: &mut Vec<PathBuf>) {

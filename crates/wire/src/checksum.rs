@@ -121,20 +121,18 @@ pub fn udp(ip: &Ip<'_>) -> Checksum {
         return Checksum::Unverifiable;
     }
     let is_zero = ip.payload.get(6..8) == Some(&[0, 0]);
-    if is_zero && (ip.version == 4 || is_vxlan(ip)) {
+    let is_vxlan = || ip.payload.get(2..4) == Some(&port::VXLAN.to_be_bytes()) && may_be_vxlan(ip);
+    if is_zero && (ip.version == 4 || is_vxlan()) {
         return Checksum::Valid;
     }
     with_pseudo(ip, protocol::UDP)
 }
 
-/// Whether a datagram goes to the port of VXLAN, has the flag of its header, and carries more of a
-/// frame than an Ethernet header.
-fn is_vxlan(ip: &Ip<'_>) -> bool {
+/// Whether a datagram has the flag of VXLAN's header, and carries more of a frame than an Ethernet header.
+pub fn may_be_vxlan(ip: &Ip<'_>) -> bool {
     const LEAST: u32 = 8 + 8 + 14;
     let flags = ip.payload.get(8).copied().unwrap_or_default();
-    ip.transport_len() > LEAST
-        && ip.payload.get(2..4) == Some(&port::VXLAN.to_be_bytes())
-        && flags & 0x08 != 0
+    ip.transport_len() > LEAST && flags & 0x08 != 0
 }
 
 /// Checks the checksum of ICMP (RFC 792) or, with its pseudo header, ICMPv6 (RFC 4443 §2.3).

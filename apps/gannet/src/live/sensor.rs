@@ -367,8 +367,14 @@ impl Sensor {
             self.snapshot.gauge = self.engine.gauge();
         }
         self.look();
-        self.snapshot.talkers = self.talkers.take().map_or(Value::Null, |all| all.report());
-        self.talkers = is_watched.then(Talkers::new);
+        if is_watched {
+            match &mut self.talkers {
+                Some(talkers) => talkers.second(&mut self.snapshot.talkers),
+                None => self.talkers = Some(Talkers::new()),
+            }
+        } else {
+            (self.talkers, self.snapshot.talkers) = (None, Value::Null);
+        }
         if is_row {
             self.statistics();
         }

@@ -1,4 +1,5 @@
-//! Hosts and services with most traffic, second by second: counted only while `gannet top` asks for it.
+//! Hosts and services with most traffic, second by second, or over some seconds of little traffic: counted only while
+//! `gannet top` asks for it.
 
 use std::time::Duration;
 use std::time::Instant;
@@ -17,6 +18,12 @@ use crate::sums::Tally;
 /// Hosts, pairs and services that are named at the most.
 const NAMED: usize = 50;
 
+/// Packets that say enough of a second.
+const ENOUGH: u64 = 50;
+
+/// Fewer packets are counted for this time.
+const LONGEST: Duration = Duration::from_secs(10);
+
 /// A protocol above IP, and the lower one of its ports: nearly always that of the server.
 type Service = (u8, u16);
 
@@ -24,6 +31,7 @@ type Service = (u8, u16);
 #[derive(Debug)]
 pub(crate) struct Talkers {
     since: Instant,
+    packets: u64,
     hosts: Tally<Addr>,
     pairs: Tally<(Addr, Addr)>,
     services: Tally<Service>,
@@ -32,7 +40,7 @@ pub(crate) struct Talkers {
 impl Talkers {
     pub(crate) fn new() -> Self {
         let (hosts, pairs, services) = (Tally::default(), Tally::default(), Tally::default());
-        Self { since: Instant::now(), hosts, pairs, services }
+        Self { since: Instant::now(), packets: 0, hosts, pairs, services }
     }
 
     pub(crate) fn add(&mut self, batch: &Batch<'_>) {
@@ -44,6 +52,7 @@ impl Talkers {
             else {
                 continue;
             };
+            self.packets += 1;
             self.hosts.add(ip.src, bytes);
             if ip.src != ip.dst {
                 self.hosts.add(ip.dst, bytes);
@@ -54,11 +63,24 @@ impl Talkers {
         }
     }
 
+    /// Reports at the end of a second to `to`, which keeps what it has while there is nothing new to report. Begins again
+    /// where the packets say enough.
+    pub(crate) fn second(&mut self, to: &mut Value) {
+        let took = self.since.elapsed();
+        let is_over = self.packets >= ENOUGH || took >= LONGEST;
+        if self.packets > 0 || is_over {
+            *to = self.report(took);
+        }
+        if is_over {
+            *self = Self::new();
+        }
+    }
+
     /// Who talked most since the beginning, as JSON: names with packets and bytes a second.
-    pub(crate) fn report(&self) -> Value {
-        let seconds = self.since.elapsed().max(Duration::from_millis(1)).as_secs_f64();
+    fn report(&self, took: Duration) -> Value {
+        let seconds = took.max(Duration::from_millis(1)).as_secs_f64();
         let row = |name: String, sum: Sum| {
-            let rate = |count: u64| (count as f64 / seconds).round();
+            let rate = |count: u64| (10.0 * count as f64 / seconds).round() / 10.0;
             json!({ "name": name, "packets": rate(sum.packets), "bytes": rate(sum.bytes) })
         };
         let hosts = self.hosts.top(NAMED).into_iter().map(|(host, sum)| row(host.to_string(), sum));
@@ -81,5 +103,50 @@ fn service_name((protocol, port): Service) -> String {
         (protocol::ICMP, _) => "ICMP".into(),
         (protocol::ICMP6, _) => "ICMPv6".into(),
         (other, _) => format!("IP protocol {other}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gannet_base::Addr;
+
+    use super::*;
+
+    fn add(talkers: &mut Talkers, packets: u64) {
+        for _ in 0..packets {
+            talkers.packets += 1;
+            talkers.hosts.add(Addr::v4([10, 0, 0, 1]), 100);
+        }
+    }
+
+    #[test]
+    fn little_traffic_is_shown_for_some_seconds() {
+        let mut talkers = Talkers::new();
+        let mut shown = Value::Null;
+        let before = |talkers: &mut Talkers, seconds| {
+            talkers.since = Instant::now() - Duration::from_secs(seconds);
+        };
+        talkers.second(&mut shown);
+        assert_eq!(shown, Value::Null);
+        add(&mut talkers, 1);
+        before(&mut talkers, 5);
+        talkers.second(&mut shown);
+        assert_eq!(shown["hosts"][0]["packets"], 0.2);
+        // No packet within a second: what is known stays.
+        talkers.second(&mut shown);
+        assert_eq!(shown["hosts"][0]["name"], "10.0.0.1");
+        before(&mut talkers, 10);
+        talkers.second(&mut shown);
+        assert_eq!((talkers.packets, &shown["hosts"][0]["packets"]), (0, &json!(0.1)));
+        talkers.second(&mut shown);
+        assert_eq!(shown["hosts"][0]["name"], "10.0.0.1");
+        before(&mut talkers, 10);
+        talkers.second(&mut shown);
+        assert_eq!(shown["hosts"], json!([]));
+        // Much traffic is that of the last second.
+        add(&mut talkers, ENOUGH);
+        before(&mut talkers, 1);
+        talkers.second(&mut shown);
+        assert_eq!((talkers.packets, &shown["hosts"][0]["packets"]), (0, &json!(50.0)));
     }
 }

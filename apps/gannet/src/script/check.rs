@@ -128,6 +128,9 @@ impl Report {
         } else {
             self.text.extend_from_slice(line(sources, finding).as_bytes());
             self.text.push(b'\n');
+            if let Some(cause) = cause(sources, finding) {
+                self.text.extend_from_slice(cause.as_bytes());
+            }
         }
     }
 }
@@ -138,6 +141,13 @@ fn line(sources: &Sources, finding: &Finding) -> String {
         let place = finding.span().map_or(String::new(), |span| sources.location(span));
         format!("{} in {place}: {} [{}]", finding.severity.prefix(), finding.message, finding.code)
     })
+}
+
+/// The place of a syntax error in the file before the one that Zeek's line names.
+fn cause(sources: &Sources, finding: &Finding) -> Option<String> {
+    let [first, second, ..] = finding.labels.as_slice() else { return None };
+    let is_before = finding.code == "syntax" && first.span.file != second.span.file;
+    is_before.then(|| format!("note in {}: {}\n", sources.location(first.span), finding.message))
 }
 
 fn json(sources: &Sources, finding: &Finding) -> Value {

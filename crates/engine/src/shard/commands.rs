@@ -52,6 +52,9 @@ impl Shard {
                 {
                     self.ignores_unknown = !on;
                 }
+                Command::Setting { name: "Tunnel::validate_vxlan_checksums", value } => {
+                    self.ignores_vxlan_checksums = value == 0;
+                }
                 Command::Setting { name: "Tunnel::max_depth", value } => {
                     self.options.limits.tunnel_depth = value;
                 }
@@ -104,6 +107,15 @@ impl Shard {
             "tcp_SYN_ack_ok" => begins.syn_acks = value != 0,
             "tcp_SYN_timeout" => streams.delays.first_check = interval(value),
             "tcp_attempt_delay" => streams.delays.attempt = interval(value),
+            // Nothing waits for what is not reported.
+            "tcp_partial_close_delay" => {
+                let delay = &mut streams.delays.partial_close;
+                *delay = delay.map(|_| interval(value));
+            }
+            "tcp_reset_delay" => {
+                let delay = &mut streams.delays.reset;
+                *delay = delay.map(|_| interval(value));
+            }
             "tcp_close_delay" => streams.delays.close = interval(value),
             "tcp_connection_linger" => streams.delays.linger = interval(value),
             "tcp_excessive_data_without_further_acks" => streams.without_further_acks = most,

@@ -34,6 +34,7 @@ use gannet_flow::Spare;
 use gannet_flow::Table;
 use gannet_flow::Timers;
 use gannet_flow::tcp;
+use gannet_flow::tcp::Delays;
 use gannet_log::Key as RowKey;
 use gannet_log::Logs;
 use gannet_protocols::Env;
@@ -41,6 +42,8 @@ use gannet_protocols::Scratch;
 use gannet_protocols::lifecycle::events::EventQueueFlushPoint;
 use gannet_protocols::lifecycle::events::NetworkTimeInit;
 use gannet_protocols::lifecycle::events::ZeekInit;
+use gannet_protocols::packet::events::ConnectionPartialClose;
+use gannet_protocols::packet::events::ConnectionReset;
 use gannet_protocols::packet::events::UnknownProtocol;
 use gannet_protocols::policy::UnknownRow;
 use gannet_protocols::policy::unknown::Sampler;
@@ -151,6 +154,8 @@ pub(crate) struct Shard {
     pub(crate) groups: Vec<(Addr, Vec<u8>)>,
     /// Scripts disabled the analyzer of unknown transports: their packets belong to no connection.
     pub(crate) ignores_unknown: bool,
+    /// Whether the checksums of datagrams to ports of VXLAN do not matter.
+    pub(crate) ignores_vxlan_checksums: bool,
     /// A packet was reported to a listener.
     has_begun: bool,
 }
@@ -221,6 +226,7 @@ impl Shard {
             is_taken: false,
             reassembled: Reassembled::default(),
             ignores_unknown: false,
+            ignores_vxlan_checksums: false,
             groups: Vec::new(),
             keyed_by_vlan: false,
             has_begun: false,
@@ -262,6 +268,11 @@ impl Shard {
         if self.env.logs.events.wants::<UnknownProtocol<'_>>() {
             self.trail.get_or_insert_default();
         }
+        let events = &self.env.logs.events;
+        let delays = &mut self.streams.delays;
+        delays.reset = events.wants::<ConnectionReset>().then_some(Delays::RESET);
+        delays.partial_close =
+            events.wants::<ConnectionPartialClose>().then_some(Delays::PARTIAL_CLOSE);
         self.env.logs.events.set_mark(EventQueueFlushPoint::DECL);
     }
 

@@ -536,6 +536,77 @@ fn sequence_numbers_follow_each_segment() {
     assert_eq!(last, orig.wrapping_add(1_000), "{got:?}");
 }
 
+/// A connection whose only segments have these flags, from the client and back, a second each, and packets of others
+/// for a while.
+fn segments(all: &[(bool, u8)]) -> Vec<u8> {
+    let (a, b) = (client(4_000), server(80));
+    let mut next = [100, 300];
+    let mut frames = Vec::new();
+    for (number, &(back, flags)) in all.iter().enumerate() {
+        let (from, to) = if back { (b, a) } else { (a, b) };
+        let [seq, ack] = if back { [next[1], next[0]] } else { next };
+        next[usize::from(back)] += u32::from(flags & 3 != 0);
+        let header = frame::TcpHeader { seq, ack, flags, window: 1_000, options: &[] };
+        frames.push((number as f64, frame::tcp(from, to, 1, header, &[])));
+    }
+    for n in 0..40 {
+        let time = all.len() as f64 + 0.25 * f64::from(n);
+        frames.push((time, frame::udp(client(1), server(9), 1, b"x")));
+    }
+    capture(LinkType::ETHERNET, &frames)
+}
+
+#[test]
+fn ends_that_are_reported_after_a_delay_remove_the_connection() {
+    use gannet_event::Command;
+    let (syn, fin, rst, ack) = (2, 1, 4, 16);
+    let up = [(false, syn), (true, syn | ack), (false, ack)];
+    let events = |capture: &[u8], name, setting: Option<(&'static str, u64)>| {
+        let second = |(name, seconds): (&'static str, u64)| Command::Setting {
+            name,
+            value: seconds * 1_000_000_000,
+        };
+        let commands = setting.map(second).into_iter().collect();
+        let names = [name, "connection_state_remove", "net_done"];
+        let lines = asked(capture, &names, commands);
+        lines.join(" ")
+    };
+    // A FIN and a RST of the same side.
+    let reset = segments(&[&up[..], &[(false, fin | ack), (false, rst)]].concat());
+    let reported = "connection_reset connection_state_remove net_done";
+    let early = events(&reset, "connection_reset", None);
+    assert!(early.starts_with(reported), "{early}");
+    let late = events(&reset, "connection_reset", Some(("tcp_reset_delay", 100)));
+    assert!(late.starts_with("connection_state_remove") || late.starts_with("net_done"), "{late}");
+    // The first segment of a side is a FIN.
+    let partial = segments(&[(false, ack), (true, fin | ack), (false, ack)]);
+    let reported = "connection_partial_close connection_state_remove net_done";
+    let early = events(&partial, "connection_partial_close", None);
+    assert!(early.starts_with(reported), "{early}");
+    let late = events(&partial, "connection_partial_close", Some(("tcp_partial_close_delay", 100)));
+    assert!(late.starts_with("net_done"), "{late}");
+    // Nothing waits for what is not reported.
+    assert!(events(&partial, "connection_timeout", None).starts_with("net_done"));
+}
+
+#[test]
+fn checksums_of_vxlan_are_verified_unless_scripts_say_otherwise() {
+    use gannet_event::Command;
+    let inner = ethernet(0x0800, &datagram(4_000, 9_000, b"in"));
+    let payload = [&[8, 0, 0, 0, 0, 0, 1, 0], &inner[..]].concat();
+    let connections = |port, wrong: u8, verify| {
+        let mut frame = frame::udp(client(5_000), server(port), 1, &payload);
+        frame[14 + 20 + 6] ^= wrong;
+        let capture = capture(LinkType::ETHERNET, &[(0.0, frame)]);
+        let name = "Tunnel::validate_vxlan_checksums";
+        let commands = vec![Command::Setting { name, value: u64::from(verify) }];
+        asked(&capture, &["new_connection"], commands).len()
+    };
+    assert_eq!([0, 1].map(|wrong| connections(4_789, wrong, true)), [2, 1]);
+    assert_eq!([0, 1].map(|wrong| connections(4_789, wrong, false)), [2, 2]);
+    assert_eq!([0, 1].map(|wrong| connections(4_790, wrong, false)), [1, 1]);
+}
+
 #[test]
 fn scripts_limit_tunnels_choose_their_ports_and_ignore_unknown_transports() {
     use gannet_event::Command;

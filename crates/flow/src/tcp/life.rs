@@ -25,6 +25,11 @@ pub struct Delays {
     pub linger: Interval,
     /// A closed connection is kept this long for packets still on their way.
     pub close: Interval,
+    /// A connection is reset this long after a RST that follows a FIN of the same side, if anything reports that.
+    pub reset: Option<Interval>,
+    /// A connection is over this long after the first segment of a side closed it while the other side goes on, if
+    /// anything reports that.
+    pub partial_close: Option<Interval>,
 }
 
 impl Delays {
@@ -35,7 +40,13 @@ impl Delays {
         attempt: Interval::from_secs(5),
         linger: Interval::from_secs(5),
         close: Interval::from_secs(5),
+        reset: None,
+        partial_close: None,
     };
+    /// [`reset`](Self::reset) that scripts have not changed.
+    pub const RESET: Interval = Interval::from_secs(5);
+    /// [`partial_close`](Self::partial_close) that scripts have not changed.
+    pub const PARTIAL_CLOSE: Interval = Interval::from_secs(3);
 
     /// When an attempt that begins now fails.
     pub(super) fn attempt_from(&self, now: Time) -> Time {
@@ -53,8 +64,19 @@ pub(super) enum Phase {
     Open,
     /// Periodic checks, and whether an attempt was answered.
     Attempt,
+    /// Periodic checks, and what ends the connection after a delay.
+    Awaiting(Delayed),
     /// It is closed and will be removed soon.
     Closing,
+}
+
+/// What ends a connection some time after the segment that causes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delayed {
+    /// A side sent a RST after its FIN.
+    Reset,
+    /// A side of which nothing else was seen closed.
+    PartialClose,
 }
 
 impl Tcp {
@@ -118,9 +140,28 @@ impl Tcp {
         } else if !first && self.phase != Phase::Closing {
             // The peer is active, so the attempt succeeded.
             let check = conn.last + delays.check;
-            self.due[1] = if self.phase == Phase::Open { check.min(self.due[1]) } else { check };
-            self.phase = Phase::Open;
+            match self.phase {
+                Phase::Open => self.due[1] = check.min(self.due[1]),
+                Phase::Attempt => (self.phase, self.due[1]) = (Phase::Open, check),
+                Phase::Awaiting(_) | Phase::Closing => {}
+            }
+        } else if let Some(delay) = delays.partial_close {
+            self.end_after(Delayed::PartialClose, conn.last + delay);
         }
+    }
+
+    /// Something ends the connection at a time, unless it closes before. That time takes the place of the second
+    /// chain of checks: of an attempt, which the peer answered, or of silence after a FIN.
+    pub(super) fn end_after(&mut self, what: Delayed, at: Time) {
+        if self.phase != Phase::Closing {
+            self.phase = Phase::Awaiting(what);
+            self.due[1] = at;
+        }
+    }
+
+    /// What ended a connection that [is over](Self::is_over), if it was delayed.
+    pub fn ended_after(&self) -> Option<Delayed> {
+        if let Phase::Awaiting(what) = self.phase { Some(what) } else { None }
     }
 
     /// When to call [`is_over`](Self::is_over) next, apart from the idle timeout.
@@ -190,12 +231,22 @@ impl Tcp {
                 return true;
             }
         }
-        let chains = if self.phase == Phase::Attempt { 1 } else { 2 };
+        if let Phase::Awaiting(what) = self.phase
+            && self.due[1] <= now
+        {
+            if self.is_active && self.ends_now(what) {
+                return true;
+            }
+            (self.phase, self.due[1]) = (Phase::Open, Time::MAX);
+        }
+        let chains = if let Phase::Attempt | Phase::Awaiting(_) = self.phase { 1 } else { 2 };
         for chain in 0..chains {
             if self.due[chain] > now {
                 continue;
             }
             if self.is_active && conn.last + delays.linger < packet && self.ends_in_silence() {
+                // Not what it awaited ends it.
+                self.phase = Phase::Open;
                 return true;
             }
             // A finished connection is not checked again: its close timer or idleness ends it.
@@ -203,5 +254,17 @@ impl Tcp {
             self.due[chain] = again;
         }
         false
+    }
+
+    /// Whether something that was delayed ends the connection as it is now.
+    #[cold]
+    fn ends_now(&self, what: Delayed) -> bool {
+        let both_closed = self.side.iter().all(|side| side.did_close);
+        let any = |state: State| self.side.iter().any(|side| side.state == state);
+        match what {
+            Delayed::Reset => !both_closed,
+            // A RST is what caused the close.
+            Delayed::PartialClose => !both_closed && !any(State::Inactive) && !any(State::Reset),
+        }
     }
 }

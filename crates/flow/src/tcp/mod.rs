@@ -34,6 +34,7 @@ use gannet_wire::TcpFlags;
 
 pub use endpoint::Endpoint;
 pub use endpoint::State;
+pub use life::Delayed;
 pub use life::Delays;
 pub use stream::Limits;
 pub(crate) use syn::Syn;
@@ -199,8 +200,8 @@ pub struct Tcp {
     deferred_report: bool,
     /// For observers: whether it was reported as finished.
     is_finished: bool,
-    /// Due times of two chains of checks. The second begins as the check of an attempt; the first
-    /// ends as the delay after the close.
+    /// Due times of two chains of checks. The second begins as the check of an attempt, or is the time of
+    /// what is [delayed](Delayed); the first ends as the delay after the close.
     due: [Time; 2],
 }
 
@@ -536,8 +537,14 @@ impl Tcp {
         self.observed(c);
         let report = C::OBSERVES && self.is_close_reported(from, s);
         let attempt_end = limits.delays.attempt_from(now);
+        let before = self.endpoint(from).state;
         let (from, do_close) = self.update_state(conn, attempt_end, from, s, advance, c);
         self.observed(c);
+        if let Some(delay) = limits.delays.reset
+            && (before, self.endpoint(from).state) == (State::Closed, State::Reset)
+        {
+            self.end_after(Delayed::Reset, now + delay);
+        }
         if s.flags.any(TcpFlags::ACK) {
             self.ack_received(conn, from.other(), rel_ack, limits, c);
         }

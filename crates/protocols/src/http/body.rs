@@ -368,6 +368,9 @@ impl Message {
         } else if e.content_length > 0 {
             e.lacks = e.content_length;
             s.feed.plain = e.content_length;
+            if s.cx.env.setting("skip_http_data", 0) != 0 {
+                e.skip();
+            }
         } else if e.content_length == 0 {
             self.end_of_data(s, level);
         } else if s.facts.connection_close || e.compressed {

@@ -139,6 +139,31 @@ fn a_skipped_entity_is_counted_and_not_delivered() {
 }
 
 #[test]
+fn bodies_of_a_known_length_are_skipped_if_scripts_say_so() {
+    let bodies = |value: u64| {
+        let mut h = Harness::new(Proto::Tcp, 80);
+        h.listen("http_entity_data");
+        h.env.steer(h.now, gannet_event::Command::Setting { name: "skip_http_data", value });
+        let mut a = Analyzer::new(&mut h.cx());
+        a.stream(&mut h.cx(), Dir::Orig, GET);
+        a.stream(&mut h.cx(), Dir::Orig, GET);
+        for message in [
+            &b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc"[..],
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nxy\r\n0\r\n\r\n",
+        ] {
+            a.stream(&mut h.cx(), Dir::Resp, message);
+        }
+        a.finish(&mut h.cx());
+        let lengths: Vec<_> =
+            h.rows("http").iter().map(|row| row["response_body_len"].clone()).collect();
+        (h.events().len(), lengths, h.rows("files").len())
+    };
+    let lengths = || vec!["3".to_owned(), "2".to_owned()];
+    assert_eq!(bodies(0), (2, lengths(), 2));
+    assert_eq!(bodies(1), (1, lengths(), 1));
+}
+
+#[test]
 fn a_line_is_one_event_with_its_end() {
     let parts: [&[u8]; 3] =
         [b"HTTP/1.1 200 OK\r\nContent-Type: image/gif\r\n\r\none\r\n", b"two\r\n", b"\r\n"];

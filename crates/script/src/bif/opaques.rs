@@ -517,9 +517,7 @@ fn bloom_join(
     match join(&one.of, &other.of) {
         Ok(of) => opaque(vm, Typed { ty: one.ty.or(other.ty), of }),
         Err(message) => {
-            if !message.is_empty() {
-                vm.report(Severity::Error, message);
-            }
+            vm.report(Severity::Error, message);
             Ok(Value::Unset)
         }
     }

@@ -69,6 +69,7 @@ fn zeros(vm: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
     vm.new_record(ty, &offsets, given)
 }
 
+const NO_ZEROMQ: &str = "gannet has no backend of ZeroMQ: a cluster of it needs Zeek";
 const NO_SUPERVISOR: &str = "supervisor mode not enabled";
 
 fn unsupervised(vm: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
@@ -266,11 +267,11 @@ pub(super) const TABLE: Table = &[
     ("Supervisor::__destroy", unsupervised),
     ("Supervisor::__restart", unsupervised),
     ("Cluster::Backend::ZeroMQ::spawn_zmq_proxy_thread", |vm, _| {
-        vm.builtin_error("Cluster::backend not set to ZeroMQ?");
+        vm.builtin_error(NO_ZEROMQ);
         Ok(Value::Bool(false))
     }),
     ("Cluster::Backend::ZeroMQ::generate_keypair", |vm, a| {
-        vm.builtin_error("zmq_curve_keypair() failed");
+        vm.builtin_error(NO_ZEROMQ);
         empty(vm, a)
     }),
     ("Cluster::__publish_table", |vm, a| {
@@ -326,7 +327,15 @@ pub(super) const TABLE: Table = &[
         }
         matcher_stats(vm, 1, &table.pattern_stats())
     }),
-    ("Cluster::Backend::__init", yes),
+    ("Cluster::Backend::__init", |vm, _| {
+        let chosen = vm.global_named("Cluster::backend");
+        let zeromq = vm.enum_named("Cluster::CLUSTER_BACKEND_ZEROMQ");
+        let has_backend = !zeromq.is_set() || chosen.int() != zeromq.int();
+        if !has_backend {
+            vm.builtin_error(NO_ZEROMQ);
+        }
+        Ok(Value::Bool(has_backend))
+    }),
     ("Cluster::__init", yes),
     ("Cluster::publish_rr", |vm, a| publish_to_pool(vm, a, "Cluster::rr_topic")),
     ("Cluster::publish_hrw", |vm, a| publish_to_pool(vm, a, "Cluster::hrw_topic")),

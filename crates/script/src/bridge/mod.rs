@@ -525,6 +525,7 @@ const SETTINGS: &[&str] = &[
     "Tunnel::ip_tunnel_timeout",
     "Tunnel::max_changes_per_connection",
     "Tunnel::max_depth",
+    "Tunnel::validate_vxlan_checksums",
     "UnknownProtocol::first_bytes_count",
     "UnknownProtocol::sampling_duration",
     "UnknownProtocol::sampling_rate",
@@ -540,7 +541,10 @@ const SETTINGS: &[&str] = &[
     "frag_timeout",
     "http_entity_data_delivery_size",
     "max_analyzer_violations",
+    "mime_segment_length",
+    "mime_segment_overlap_length",
     "rpc_max_pending_calls",
+    "skip_http_data",
     "truncate_http_URI",
 ];
 
@@ -566,6 +570,8 @@ const TCP: &[(&str, f64)] = &[
     ("tcp_excessive_data_without_further_acks", 10_485_760.0),
     ("tcp_max_above_hole_without_any_acks", 16_384.0),
     ("tcp_max_initial_window", 16_384.0),
+    ("tcp_partial_close_delay", 3.0),
+    ("tcp_reset_delay", 5.0),
     ("tcp_session_timer", 6.0),
     ("tcp_storm_interarrival_thresh", 1.0),
     ("tcp_storm_thresh", 1_000.0),
@@ -573,15 +579,10 @@ const TCP: &[(&str, f64)] = &[
 
 /// Options of Zeek's analysis that have no effect here, with their usual values: intervals are in seconds, switches 0 or 1.
 const WITHOUT_EFFECT: &[(&str, f64)] = &[
-    ("Tunnel::validate_vxlan_checksums", 1.0),
     ("dpd_reassemble_first_packets", 1.0),
     ("ignore_keep_alive_rexmit", 0.0),
-    ("mime_segment_overlap_length", 0.0),
     ("non_analyzed_lifetime", 0.0),
-    ("skip_http_data", 0.0),
     ("tcp_match_undelivered", 1.0),
-    ("tcp_partial_close_delay", 3.0),
-    ("tcp_reset_delay", 5.0),
 ];
 
 /// Warns of options that scripts have changed without effect.

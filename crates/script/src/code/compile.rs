@@ -37,6 +37,8 @@ pub(super) struct Compiler<'p> {
     pub hook: bool,
     /// Jumps to the end of the current statement, for values that a function did not give.
     pub skips: Vec<usize>,
+    /// Locals to which something is assigned that may have no value.
+    pub unset: Vec<LocalId>,
 }
 
 /// Compiles a body.
@@ -112,6 +114,7 @@ impl<'p> Compiler<'p> {
             captures_in_frame: false,
             hook: false,
             skips: Vec::new(),
+            unset: Vec::new(),
         }
     }
 
@@ -232,7 +235,9 @@ impl<'p> Compiler<'p> {
         match data.kind {
             LocalKind::Loop | LocalKind::Capture | LocalKind::Param => true,
             LocalKind::Variable | LocalKind::Constant => {
-                self.captures_in_frame || (body.inits.contains(&local) && !self.starts_empty(local))
+                self.captures_in_frame
+                    || self.unset.contains(&local)
+                    || (body.inits.contains(&local) && !self.starts_empty(local))
             }
         }
     }

@@ -326,10 +326,10 @@ impl Compiler<'_> {
                     Some(f) => {
                         let (b, n) = self.consecutive(&call.args);
                         self.site = id;
-                        self.emit(Op::Call { d, b, n: n as u8, f });
                         if self.may_give_nothing(f, 0) {
-                            let skip = self.emit(Op::SkipUnset { s: d, to: 0 });
-                            self.skips.push(skip);
+                            self.or_skip(d, |s| Op::Call { d: s, b, n: n as u8, f });
+                        } else {
+                            self.emit(Op::Call { d, b, n: n as u8, f });
                         }
                     }
                     None => {
@@ -434,21 +434,23 @@ impl Compiler<'_> {
         self.site = id;
         let [from, to] = [operand, id].map(|expr| p.types.tag(p.exprs[expr].ty));
         let may_overflow = from != to && matches!(to, Tag::Int | Tag::Count);
-        match self.body {
-            Some(body) if kind == Coercion::Arithmetic && may_overflow => {
-                // What overflows has no value, and ends its statement: a local keeps what it has.
-                let is_local = usize::from(d) < body.locals.len();
-                let t = if is_local { self.temp() } else { d };
-                self.emit(Op::Coerce { d: t, s });
-                let skip = self.emit(Op::SkipUnset { s: t, to: 0 });
-                self.skips.push(skip);
-                if is_local {
-                    self.emit(Op::Move { d, s: t });
-                }
-            }
-            _ => {
-                self.emit(Op::Coerce { d, s });
-            }
+        if self.body.is_some() && kind == Coercion::Arithmetic && may_overflow {
+            // What overflows has no value.
+            self.or_skip(d, |d| Op::Coerce { d, s });
+        } else {
+            self.emit(Op::Coerce { d, s });
+        }
+    }
+
+    /// Emits an instruction that may give no value, which ends the statement: a local keeps what it has.
+    fn or_skip(&mut self, d: Reg, op: impl FnOnce(Reg) -> Op) {
+        let is_local = self.body.is_some_and(|body| usize::from(d) < body.locals.len());
+        let s = if is_local { self.temp() } else { d };
+        self.emit(op(s));
+        let skip = self.emit(Op::SkipUnset { s, to: 0 });
+        self.skips.push(skip);
+        if is_local {
+            self.emit(Op::Move { d, s });
         }
     }
 
@@ -709,7 +711,12 @@ impl Compiler<'_> {
                 Slot::Capture(_) => self.temp(),
             };
             // A list that is kept is one value.
+            let first = self.here() as usize;
             self.expr_to(right, d);
+            let mut ops = self.ops.iter().skip(first);
+            if ops.any(|op| matches!(op, Op::SkipUnset { .. })) && !self.unset.contains(&local) {
+                self.unset.push(local);
+            }
             self.site = id;
             if let Some(a) = attrs {
                 self.emit(Op::Attrs { s: d, a });

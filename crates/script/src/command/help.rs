@@ -31,6 +31,8 @@ Scripts:
   --script-budget TIME[,BYTES]
                             end handlers that run longer, or that take more memory: 500ms,100M
   --max-string BYTES        a longer string is an error of the script: 256M unless given
+  --max-open-logs N         beyond, logs whose latest row is longest ago are closed until their next row:
+                            512 unless given
   --threads N               analyze in N threads; scripts run in one of them, in the order of packets
   --verbose                 say how many threads analyze, and why there is one only
   --sandbox                 scripts start no programs and touch no files but logs

@@ -39,6 +39,9 @@ pub(crate) const BUILT_IN_NAME: &str = "<built-in>";
 /// Declarations for scripts that run without Zeek's own.
 const BUILT_IN: &[u8] = include_bytes!("builtin.zeek");
 
+/// Declarations that only some builds of Zeek have.
+const OF_ZEROMQ: &[u8] = include_bytes!("zeromq.zeek");
+
 /// Runs the command with the arguments behind its name.
 #[must_use]
 pub fn main(args: Vec<OsString>) -> ExitCode {
@@ -148,6 +151,9 @@ fn run_scripts(
     engine.set_budget(options.budget);
     if let Some(bytes) = options.max_string {
         engine.set_max_string(bytes);
+    }
+    if let Some(files) = options.max_open_logs {
+        engine.set_max_open_logs(files);
     }
     let mut profile_failed = Rc::default();
     if let Some(file) = &options.profile {
@@ -416,6 +422,7 @@ pub fn inputs(options: &Options, search_path: &[String]) -> Vec<Input> {
         inputs.push(Input::OptionalFile("builtin-plugins/__load__.zeek".to_owned()));
         inputs.push(Input::OptionalFile("builtin-plugins/__preload__.zeek".to_owned()));
         inputs.push(Input::Checkpoint);
+        inputs.push(Input::Text { name: BUILT_IN_NAME.to_owned(), code: OF_ZEROMQ.to_vec() });
     } else {
         inputs.push(Input::Text { name: BUILT_IN_NAME.to_owned(), code: BUILT_IN.to_vec() });
     }

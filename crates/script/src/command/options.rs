@@ -67,6 +67,8 @@ pub struct Options {
     pub budget: Option<crate::vm::budget::Budget>,
     /// `--max-string`.
     pub max_string: Option<usize>,
+    /// `--max-open-logs`.
+    pub max_open_logs: Option<usize>,
     /// `--diagnostics rich`.
     pub rich: bool,
     /// `--zeek-scripts`: the folder of Zeek's scripts.
@@ -299,7 +301,7 @@ impl Options {
             }
             _ if name.starts_with("no-optimize") || name == "no-unknown-packets" => return Ok(()),
             "diagnostics" | "zeek-scripts" | "engine" | "script-budget" | "max-string"
-            | "threads" => {
+            | "max-open-logs" | "threads" => {
                 let value = value
                     .or_else(|| args.next())
                     .ok_or_else(|| format!("option '--{name}' requires an argument"))?;
@@ -322,6 +324,11 @@ impl Options {
                             format!("option '--max-string' takes bytes, as in 64M, not '{value}'")
                         })?;
                         self.max_string = Some(usize::try_from(bytes).unwrap_or(usize::MAX));
+                    }
+                    "max-open-logs" => {
+                        let text = "option '--max-open-logs' takes a number from 1 on";
+                        let files = value.parse().ok().filter(|files| *files > 0);
+                        self.max_open_logs = Some(files.ok_or(text)?);
                     }
                     "script-budget" => {
                         self.budget = Some(crate::vm::budget::Budget::parse(&value)?);

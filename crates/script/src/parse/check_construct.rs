@@ -5,6 +5,7 @@ use crate::ast::{ExprKind, RecordConstructor, SetConstructor, TableConstructor};
 use crate::evaluate::Constant;
 use crate::ids::{ExprId, Name, TypeId};
 use crate::literal::Literal;
+use crate::program::Target;
 use crate::report::Object;
 use crate::types::{Attrs, Field, RecordType, Tag, Type};
 
@@ -43,6 +44,9 @@ impl Parser<'_> {
         }
         let ty = self.new_type(Type::Record(RecordType { fields: types }));
         let expr = self.node(ExprKind::Record(RecordConstructor { fields, named: false }), ty);
+        if self.program.uses.is_some() {
+            self.constructors.insert(expr, elements.to_vec());
+        }
         if error {
             let bad = elements.iter().copied().find(|element| {
                 !matches!(self.program.exprs[*element].kind, ExprKind::FieldAssign(..))
@@ -96,6 +100,7 @@ impl Parser<'_> {
             }
             match self.promote(value, record.fields[offset].ty) {
                 Some(value) => {
+                    self.record_field(*element, Target::Field(ty, Self::offset(offset)));
                     named.push(name);
                     fields.push((Self::offset(offset), value));
                 }

@@ -8,7 +8,7 @@ use crate::diagnostics::Severity;
 use crate::evaluate::Constant;
 use crate::ids::{ExprId, TypeId};
 use crate::literal::Literal;
-use crate::program::Program;
+use crate::program::{Program, Target};
 use crate::report::Object;
 use crate::source::Span;
 use crate::types::{ListType, Tag, Type, TypeData};
@@ -237,6 +237,13 @@ impl Parser<'_> {
             return self.fail(coerced, "coercion of non-record to record");
         };
         let Some(to) = self.program.types.record(ty).cloned() else { return coerced };
+        for element in self.constructors.get(&expr).cloned().unwrap_or_default() {
+            if let ExprKind::FieldAssign(name, _) = self.program.exprs[element].kind
+                && let Some(offset) = to.offset(name)
+            {
+                self.record_field(element, Target::Field(ty, Self::offset(offset)));
+            }
+        }
         for field in &from.fields {
             let Some(offset) = to.offset(field.name) else {
                 let message = format!(

@@ -534,7 +534,7 @@ impl Parser<'_> {
         } else {
             self.expect(Op::Assign)?;
             let outer = std::mem::take(&mut self.in_initializer);
-            let value = self.right_side();
+            let value = self.binding(ASSIGN);
             self.in_initializer = outer;
             value?
         };

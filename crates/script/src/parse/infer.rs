@@ -30,10 +30,12 @@ impl Parser<'_> {
             index = Some(match index {
                 None => types,
                 Some(known) if known.len() == types.len() => {
-                    let merged = known
-                        .iter()
-                        .zip(&types)
-                        .map(|(a, b)| self.merge(*a, *b, 0))
+                    let parts = known.iter().zip(&types).zip(key);
+                    let merged = parts
+                        .map(|((a, b), part)| {
+                            self.joining = self.program.exprs[*part].span;
+                            self.merge(*a, *b, 0)
+                        })
                         .collect::<Option<Vec<_>>>();
                     match merged {
                         Some(merged) => merged,
@@ -79,7 +81,10 @@ impl Parser<'_> {
             }
             merged = Some(match merged {
                 None => ty,
-                Some(known) => self.merge(known, ty, 0)?,
+                Some(known) => {
+                    self.joining = self.program.exprs[*value].span;
+                    self.merge(known, ty, 0)?
+                }
             });
         }
         merged
@@ -105,6 +110,7 @@ impl Parser<'_> {
                     if !merges {
                         return None;
                     }
+                    self.joining = self.program.exprs[*value].span;
                     self.merge(known, ty, 0)?
                 }
             });
@@ -187,8 +193,11 @@ impl Parser<'_> {
             }
             _ if self.program.same_type(one, other) => Some(one),
             _ => {
-                let both = (&Object::Type(one), &Object::Type(other));
-                self.error_about_both("incompatible types", both.0, both.1);
+                // Zeek names no place.
+                let text = |ty: TypeId| crate::describe::type_text(self.program, ty);
+                let text = format!("{} and {}", text(one), text(other));
+                let object = Object::Text(text.as_bytes(), self.joining);
+                self.error_about("incompatible types", &object);
                 None
             }
         }

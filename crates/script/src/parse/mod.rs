@@ -117,6 +117,12 @@ pub struct Parser<'a> {
     /// Canonical paths of files that were loaded or unloaded.
     seen: HashSet<PathBuf>,
     ahead: Option<Ahead>,
+    /// Brackets that are open, the innermost last.
+    brackets: Vec<Span>,
+    /// The assignments of record constructors without a type, for those who ask what names mean.
+    constructors: HashMap<ExprId, Vec<ExprId>>,
+    /// The value whose type joins those of others, for an error about it.
+    joining: Span,
     /// The place of the token that was read last, the one ahead among them.
     lexed: Span,
     /// The place of the token that was taken last.
@@ -260,6 +266,9 @@ impl<'a> Parser<'a> {
             open: Vec::new(),
             seen: HashSet::new(),
             ahead: None,
+            brackets: Vec::new(),
+            constructors: HashMap::new(),
+            joining: Span::NOWHERE,
             lexed: Span::NOWHERE,
             previous: Span::NOWHERE,
             here: Span::NOWHERE,

@@ -8,6 +8,7 @@ use crate::ast::{Capture, Local, LocalKind};
 use crate::diagnostics::Severity;
 use crate::ids::{BodyId, ExprId, GlobalId, IdMap, IdSet, LocalId, Name, TypeId};
 use crate::program::{Target, Use};
+use crate::source::Span;
 use crate::symbols::{Global, GlobalKind, Symbol};
 use crate::types::{AttrKind, Attrs, Flavor};
 
@@ -143,6 +144,24 @@ impl Parser<'_> {
             && self.text_of(span) == name
             && let Some(uses) = &mut self.program.uses
         {
+            uses.push(Use { span, target });
+        }
+    }
+
+    /// Records that the field of an assignment `$name=value` means `target`.
+    pub(super) fn record_field(&mut self, assignment: ExprId, target: Target) {
+        if self.program.uses.is_none() {
+            return;
+        }
+        let span = self.program.exprs[assignment].span;
+        let text = self.text_of(span);
+        let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let (Some(from), true) = (text.find(is_part), text.starts_with('$')) else { return };
+        let name = &text[from..];
+        let len = name.find(|c| !is_part(c)).unwrap_or(name.len());
+        let start = span.start + from as u32;
+        let span = Span { start, end: start + len as u32, last: span.first, ..span };
+        if let Some(uses) = &mut self.program.uses {
             uses.push(Use { span, target });
         }
     }

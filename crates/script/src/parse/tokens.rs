@@ -172,8 +172,17 @@ impl Parser<'_> {
     /// Reports something with the token before and what should stand there.
     fn report_syntax(&mut self, severity: Severity, span: Span, message: &str) {
         let location = self.program.sources.location(span);
-        let about =
-            About { other: self.previous, expected: self.wanted.take(), ..About::default() };
+        let (other, expected) = (self.previous, self.wanted.take());
+        // A file that is over left it open.
+        let is_over = |bracket: &&Span| self.open.iter().all(|open| open.file != bracket.file);
+        let is_here = |bracket: &&Span| {
+            let here = if span.is_somewhere() { span } else { other };
+            bracket.file == here.file
+        };
+        let unclosed = self.brackets.iter().rev().find(is_over);
+        let unclosed = unclosed.filter(|bracket| !is_here(bracket)).copied();
+        let unclosed = unclosed.unwrap_or(Span::NOWHERE);
+        let about = About { other, expected, unclosed, ..About::default() };
         let text = message.as_bytes().to_vec();
         self.program.emit(&Diagnostic { severity, span, location, text, about });
     }
@@ -239,7 +248,18 @@ impl Parser<'_> {
                         return Ok(Ahead { token, span });
                     }
                 }
-                token => return Ok(Ahead { token, span }),
+                token => {
+                    match token {
+                        Token::Op(Op::ParenLeft | Op::BracketLeft | Op::BraceLeft) => {
+                            self.brackets.push(span);
+                        }
+                        Token::Op(Op::ParenRight | Op::BracketRight | Op::BraceRight) => {
+                            self.brackets.pop();
+                        }
+                        _ => {}
+                    }
+                    return Ok(Ahead { token, span });
+                }
             }
         }
     }

@@ -121,9 +121,14 @@ const MESSAGES: &[(&str, &str, &str)] = &[
         "the parameters of a handler have the names and types of a declared prototype",
     ),
     (
-        "incompatible types",
+        "incompatible function types",
         "prototype",
         "declaration and definition must have the same parameters and result",
+    ),
+    (
+        "incompatible types",
+        "type",
+        "the values of a list, set, table or vector have one type: convert some, or write one record for each",
     ),
     ("redeclaration of function", "prototype", ""),
     ("orphaned field", "record", "the record type has no such field"),

@@ -251,6 +251,29 @@ fn syntax(program: &Program, diagnostic: &Diagnostic, labels: &mut Vec<Label>) -
     let found = source(program, diagnostic.span);
     let found = found.map_or_else(|| "end of file".to_owned(), |text| format!("`{text}`"));
     let before = diagnostic.about.other;
+    let unclosed = diagnostic.about.unclosed;
+    if let Some(bracket) = source(program, unclosed) {
+        labels.retain(|label| label.span.is_somewhere());
+        if let Some(label) = labels.first_mut() {
+            label.text = "where the next file does not fit".to_owned();
+        }
+        labels.insert(0, Label { span: unclosed, text: "opened here".to_owned() });
+        return format!("`{bracket}` is not closed at the end of the file");
+    }
+    let is_open = source(program, before).is_some_and(|text| text != ";" && text != "}");
+    if diagnostic.span.is_somewhere()
+        && before.is_somewhere()
+        && before.file != diagnostic.span.file
+        && is_open
+    {
+        let behind = Span { start: before.end, end: before.end, first: before.last, ..before };
+        labels.retain(|label| label.span.is_somewhere());
+        if let Some(label) = labels.first_mut() {
+            label.text = "where the next file does not fit".to_owned();
+        }
+        labels.insert(0, Label { span: behind, text: "behind this".to_owned() });
+        return "the file ends within a statement".to_owned();
+    }
     match diagnostic.about.expected {
         Some(wanted) => {
             let wanted =

@@ -65,6 +65,9 @@ fn foreign(word: &str) -> Option<String> {
 /// What a token that fits nowhere may have been meant as.
 fn syntax(program: &Program, diagnostic: &Diagnostic) -> Option<String> {
     let token = source(program, diagnostic.span)?;
+    if token == "{" && source(program, diagnostic.about.other).as_deref() == Some("=") {
+        return Some("the value of a field is `set(…)`, `table(…)` or `vector(…)`".to_owned());
+    }
     if token != "&" {
         return foreign(&token);
     }

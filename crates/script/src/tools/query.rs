@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use crate::ast::LocalKind;
 use crate::describe;
-use crate::ids::{BodyId, FileId, GlobalId, TypeId};
+use crate::ids::{BodyId, FileId, GlobalId, Name, TypeId};
 use crate::program::{Program, Target};
 use crate::source::Span;
 use crate::symbols::{Global, GlobalKind};
@@ -81,6 +81,80 @@ pub fn references(program: &Program, target: Target) -> Vec<Span> {
     spans.sort_by_key(|span| (span.file, span.start));
     spans.dedup();
     spans
+}
+
+/// A name, and every place where the same is named: the name alone, without its module.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Occurrences {
+    /// The name without its module.
+    pub name: String,
+    /// Where it is declared.
+    pub declared: Span,
+    /// The places, in order.
+    pub spans: Vec<Span>,
+}
+
+/// All places that are to be changed where something gets another name; `None` where nothing declares it.
+#[must_use]
+pub fn occurrences(program: &Program, target: Target) -> Option<Occurrences> {
+    let (name, declared) = declaration(program, target)?;
+    let name = last(program.name(name)).to_owned();
+    let uses = program.uses.as_deref().unwrap_or_default();
+    // A capture is another local with the same declaration, and so are fields of types that others extend.
+    let is_same = |other: Target| {
+        other == target
+            || !matches!(target, Target::Global(_))
+                && std::mem::discriminant(&other) == std::mem::discriminant(&target)
+                && declaration(program, other).is_some_and(|(_, span)| span == declared)
+    };
+    let mut spans: Vec<Span> =
+        uses.iter().filter(|found| is_same(found.target)).map(|found| found.span).collect();
+    spans.push(declared);
+    let mut spans: Vec<Span> =
+        spans.into_iter().filter_map(|span| narrowed(program, span, &name)).collect();
+    spans.sort_by_key(|span| (span.file, span.start));
+    spans.dedup_by_key(|span| (span.file, span.start));
+    Some(Occurrences { name, declared, spans })
+}
+
+/// The full name of something and where it is declared.
+#[must_use]
+pub fn declaration(program: &Program, target: Target) -> Option<(Name, Span)> {
+    let (name, span) = match target {
+        Target::Global(global) => {
+            program.globals.arena.find(global).map(|entry| (entry.name, entry.span))
+        }
+        Target::Local(body, local) => {
+            program.bodies.find(body)?.locals.find(local).map(|entry| (entry.name, entry.span))
+        }
+        Target::Field(record, offset) => {
+            field(program, record, offset).map(|field| (field.name, field.span))
+        }
+    }?;
+    span.is_somewhere().then_some((name, span))
+}
+
+/// The place of a name within a stretch of text that has it.
+fn narrowed(program: &Program, span: Span, name: &str) -> Option<Span> {
+    let file = program.sources.files.find(span.file)?;
+    let text = file.text.get(span.start as usize..span.end as usize)?;
+    let is_part = |at: Option<usize>| {
+        at.and_then(|at| text.get(at))
+            .is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
+    };
+    let is_whole = |at: &usize| !is_part(at.checked_sub(1)) && !is_part(Some(at + name.len()));
+    let at = memchr::memmem::find_iter(text, name).find(is_whole)?;
+    let start = span.start + u32::try_from(at).ok()?;
+    Some(Span { start, end: start + u32::try_from(name.len()).ok()?, ..span })
+}
+
+/// Whether a name can be declared.
+#[must_use]
+pub fn is_identifier(name: &str) -> bool {
+    let is_first = |byte: u8| byte.is_ascii_alphabetic() || byte == b'_';
+    name.bytes().next().is_some_and(is_first)
+        && name.bytes().all(|byte| is_first(byte) || byte.is_ascii_digit())
+        && !WORDS.contains(&name)
 }
 
 /// Where it is declared.

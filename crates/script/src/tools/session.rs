@@ -56,6 +56,22 @@ pub struct Session {
     pub unread: usize,
     /// Whether Zeek's own scripts were found.
     pub has_scripts: bool,
+    /// Folders of Zeek's own scripts, and of declarations that its build makes.
+    own: Vec<PathBuf>,
+}
+
+impl Session {
+    /// Whether a file, as it was found, belongs to Zeek: scripts in `site` are the user's.
+    #[must_use]
+    pub fn is_of_zeek(&self, path: &str) -> bool {
+        let is_own = |folder: &PathBuf| {
+            let rest = Path::new(path).strip_prefix(folder);
+            rest.is_ok_and(|rest| {
+                ["base", "policy", "builtin-plugins"].iter().any(|part| rest.starts_with(part))
+            })
+        };
+        path == command::BUILT_IN_NAME || self.own.iter().any(is_own)
+    }
 }
 
 /// Runs `work` on a thread whose stack suffices for every script; `None` where no thread could be started or it panicked.
@@ -106,6 +122,8 @@ pub fn read(settings: &Settings) -> Session {
     machine.set_output(Box::new(std::io::sink()));
     let path = command::search_path(&options);
     let trees = script_trees(&path);
+    let is_own = |folder: &&String| Path::new(folder).join("base/bif").is_dir();
+    let own = path.iter().filter(is_own).map(PathBuf::from).chain(trees.iter().cloned()).collect();
     let has_scripts = !trees.is_empty();
     crate::components::declare(&mut program);
     let inputs = command::inputs(&options, &path);
@@ -158,7 +176,7 @@ pub fn read(settings: &Settings) -> Session {
         .filter(|(id, _)| is_named(&program, *id, settings, &trees))
         .map(|(_, file)| file.path.to_string())
         .collect();
-    Session { program, machine, findings, lines, named, end, unread, has_scripts }
+    Session { program, machine, findings, lines, named, end, unread, has_scripts, own }
 }
 
 /// The folders of Zeek's own scripts in the search path.

@@ -52,6 +52,8 @@ pub struct Table {
     state: RefCell<State>,
     attrs: RefCell<Option<Rc<TableAttrs>>>,
     walks: Cell<u32>,
+    /// Those of them that look for entries to expire.
+    expiries: Cell<u32>,
     /// The value of `&default` where it is constant or a function, evaluated at its first use.
     pub default_cache: RefCell<Option<Value>>,
     /// Whether `&on_change` is being called.
@@ -170,6 +172,7 @@ impl Table {
             state: RefCell::new(State { rare, ..State::default() }),
             attrs: RefCell::new(attrs),
             walks: Cell::new(0),
+            expiries: Cell::new(0),
             default_cache: RefCell::new(None),
             in_change: Cell::new(false),
             expiring: Cell::new(false),
@@ -245,7 +248,7 @@ impl Table {
     /// Whether a loop walks over it.
     #[must_use]
     pub fn is_walked(&self) -> bool {
-        self.walks.get() > 0
+        self.walks.get() > self.expiries.get()
     }
 
     /// Whether nothing is going on with it: no walk, no call for a change, no `when` that watches it.
@@ -601,6 +604,18 @@ impl Table {
             slots.begin_loop();
             slots.iter().map(|(place, ())| *place).collect()
         })
+    }
+
+    /// A walk that looks for entries to expire begins: places stay valid until it ends, and entries may change.
+    pub fn expiry_begins(&self) {
+        let _ = self.walk_begins();
+        self.expiries.set(self.expiries.get() + 1);
+    }
+
+    /// A walk that looks for entries to expire ends.
+    pub fn expiry_ends(&self) {
+        self.expiries.set(self.expiries.get().saturating_sub(1));
+        self.walk_ends();
     }
 
     /// A walk ends.
@@ -960,6 +975,23 @@ mod tests {
             table.walk_ends();
             assert!(seen.starts_with(&(0..count).collect::<Vec<_>>()), "{seen:?}");
         }
+    }
+
+    #[test]
+    fn a_walk_that_looks_for_entries_to_expire_is_no_loop() {
+        let table = table();
+        (0..9).for_each(|n| drop(table.insert(key(n), Value::Count(n), 0.0)));
+        table.expiry_begins();
+        assert!(!table.is_walked());
+        assert!(table.walk_begins().is_none());
+        assert!(table.is_walked());
+        table.walk_ends();
+        assert!(!table.is_walked());
+        // Places stay until it ends.
+        (0..9).for_each(|n| drop(table.remove(&[key(n)])));
+        assert_eq!(table.places_end(), 9);
+        table.expiry_ends();
+        assert!(!table.is_walked());
     }
 
     proptest! {

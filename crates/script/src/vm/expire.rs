@@ -43,7 +43,7 @@ impl Vm<'_> {
         let mut walk = walk.unwrap_or_else(|| match table.robust_begins() {
             Some(walk) => ExpiryWalk::Slots(walk, None),
             None => {
-                let _ = table.walk_begins();
+                table.expiry_begins();
                 ExpiryWalk::Places(0)
             }
         });
@@ -154,6 +154,6 @@ fn next_place(table: &Table, walk: &mut ExpiryWalk) -> Option<usize> {
 fn end(table: &Table, walk: ExpiryWalk) {
     match walk {
         ExpiryWalk::Slots(walk, _) => table.robust_ends(walk),
-        ExpiryWalk::Places(_) => table.walk_ends(),
+        ExpiryWalk::Places(_) => table.expiry_ends(),
     }
 }

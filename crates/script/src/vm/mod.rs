@@ -241,6 +241,11 @@ impl Machine {
         self.max_string = bytes;
     }
 
+    /// Sets how many files of logs are open at the most: 512 by default.
+    pub fn set_max_open_logs(&mut self, files: usize) {
+        self.state.log.set_max_open(files);
+    }
+
     /// Gives every handler a budget.
     pub fn set_budget(&mut self, budget: Option<budget::Budget>) {
         self.budget = budget.map(budget::Spent::new);

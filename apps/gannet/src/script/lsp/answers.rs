@@ -2,6 +2,7 @@
 
 use gannet_script::ids::FileId;
 use gannet_script::program::Target;
+use gannet_script::source::Span;
 use gannet_script::tools::format;
 use gannet_script::tools::query;
 use gannet_script::tools::query::Item;
@@ -12,6 +13,7 @@ use serde_json::json;
 
 use super::Document;
 use super::convert;
+use super::rename;
 
 /// Answers a request.
 type Answer = fn(&Document, &Value) -> Value;
@@ -22,6 +24,7 @@ pub(super) fn find(method: &str) -> Option<Answer> {
         "textDocument/hover" => hover,
         "textDocument/definition" => definition,
         "textDocument/references" => references,
+        "textDocument/prepareRename" => prepare_rename,
         "textDocument/completion" => completion,
         "textDocument/documentSymbol" => outline,
         "textDocument/formatting" => formatting,
@@ -30,20 +33,23 @@ pub(super) fn find(method: &str) -> Option<Answer> {
     Some(answer)
 }
 
-fn file_of(document: &Document, session: &Session) -> Option<FileId> {
+pub(super) fn file_of(document: &Document, session: &Session) -> Option<FileId> {
     query::file(&session.program, |found| convert::is(&document.path, found))
 }
 
 /// The name at the position of a request and its meaning, in the newest text.
-fn at<'a>(document: &'a Document, params: &Value) -> Option<(&'a Session, Target, Value)> {
+pub(super) fn at<'a>(
+    document: &'a Document,
+    params: &Value,
+) -> Option<(&'a Session, Target, Span)> {
     let session = document.session.as_ref()?;
     let offset = convert::offset(&document.text, &params["position"]);
     let (span, target) = query::target(&session.program, file_of(document, session)?, offset)?;
-    Some((session, target, convert::range(session, span)))
+    Some((session, target, span))
 }
 
 fn hover(document: &Document, params: &Value) -> Value {
-    let Some((session, target, range)) = at(document, params) else { return Value::Null };
+    let Some((session, target, span)) = at(document, params) else { return Value::Null };
     let Some((text, documentation)) = query::hover(&session.program, target) else {
         return Value::Null;
     };
@@ -52,6 +58,7 @@ fn hover(document: &Document, params: &Value) -> Value {
         value.push_str("\n\n");
         value.push_str(&documentation);
     }
+    let range = convert::range(session, span);
     json!({ "contents": { "kind": "markdown", "value": value }, "range": range })
 }
 
@@ -66,6 +73,11 @@ fn references(document: &Document, params: &Value) -> Value {
     let Some((session, target, _)) = at(document, params) else { return Value::Null };
     let spans = query::references(&session.program, target);
     spans.into_iter().filter_map(|span| convert::location(session, span)).collect()
+}
+
+fn prepare_rename(document: &Document, params: &Value) -> Value {
+    let Ok(found) = rename::find(document, params) else { return Value::Null };
+    json!({ "range": found.range, "placeholder": found.name })
 }
 
 fn completion(document: &Document, params: &Value) -> Value {

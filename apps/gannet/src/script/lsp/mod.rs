@@ -5,6 +5,7 @@
 
 mod answers;
 mod convert;
+mod rename;
 mod wire;
 
 use std::collections::HashMap;
@@ -24,8 +25,8 @@ use crate::outcome::Outcome;
 
 /// Serve editors: a language server over standard input and output
 ///
-/// Diagnostics while typing, hover with types and documentation, definitions, references,
-/// completion, outline and formatting. Scripts are read in the sandbox and never run.
+/// Diagnostics while typing, hover with types and documentation, definitions, references, new
+/// names, completion, outline and formatting. Scripts are read in the sandbox and never run.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -58,6 +59,9 @@ struct Document {
     /// Files about which findings were published.
     published: HashSet<String>,
 }
+
+/// The code of a request that is understood and refused.
+const REFUSED: i32 = -32803;
 
 struct Server {
     settings: Settings,
@@ -160,6 +164,11 @@ impl Server {
                 self.is_shut_down = true;
                 Ok(Value::Null)
             }
+            "textDocument/rename" => {
+                let uri = params["textDocument"]["uri"].as_str().unwrap_or_default();
+                rename::rename(&self.settings, &self.documents, uri, params)
+                    .map_err(|message| (REFUSED, message))
+            }
             _ => {
                 let known = answers::find(method);
                 let answer = known.ok_or_else(|| (-32601, format!("no method {method}")))?;
@@ -246,6 +255,7 @@ fn capabilities() -> Value {
             "hoverProvider": true,
             "definitionProvider": true,
             "referencesProvider": true,
+            "renameProvider": { "prepareProvider": true },
             "documentSymbolProvider": true,
             "documentFormattingProvider": true,
             "completionProvider": { "triggerCharacters": ["$", ":", "&", "@"] },

@@ -8,6 +8,7 @@ use gannet_base::Interval;
 use super::Run;
 use super::UP;
 use super::time;
+use crate::tcp::Delayed;
 use crate::tcp::Delays;
 use crate::tcp::Limits;
 
@@ -357,4 +358,38 @@ fn delays_are_those_that_were_set() {
     assert_eq!(over(&half, Delays { linger: secs(8), ..usual }), 11.0);
     assert_eq!(over(&half, Delays { linger: secs(2), check: secs(3), ..usual }), 4.0);
     assert_eq!(over(&half, Delays { linger: secs(2), first_check: secs(4), ..usual }), 4.0);
+    // If the reset is reported, a delay from the RST on ends it, unless the other side closes before.
+    let reported = Delays { reset: Some(Delays::RESET), ..usual };
+    assert_eq!(over(&half, reported), 6.1);
+    assert_eq!(over(&half, Delays { reset: Some(secs(1)), ..usual }), 2.1);
+    assert_eq!(over(&format!("{half}; @2 < FA 301 102"), reported), 7.0);
+    // The first segment of a side closed it.
+    let partly = "> A 101 301 5; @1 < FA 301 106";
+    assert_eq!(over(partly, usual), 301.0);
+    let reported = Delays { partial_close: Some(Delays::PARTIAL_CLOSE), ..usual };
+    assert_eq!(over(partly, reported), 4.0);
+    assert_eq!(over(partly, Delays { partial_close: Some(secs(9)), ..usual }), 10.0);
+    assert_eq!(over(&format!("{partly}; @2 > FA 106 302"), reported), 7.0);
+    // A RST is what closed it.
+    let reset = "> A 101 301 5; @1 < FA 301 106; @2 > R 106";
+    assert_eq!(over(reset, reported), over(reset, usual));
+}
+
+#[test]
+fn what_ends_a_connection_after_a_delay_is_known() {
+    let delays = Delays {
+        reset: Some(Delays::RESET),
+        partial_close: Some(Delays::PARTIAL_CLOSE),
+        ..Delays::DEFAULT
+    };
+    let ends = |script: &str| {
+        let mut run = Run::with(script, Limits { delays, ..Limits::default() });
+        let at = run.tcp.due().max(time(6_500));
+        assert!(run.tcp.is_over(&run.conn, at, at, &delays), "{script}");
+        run.tcp.ended_after()
+    };
+    let half = format!("{UP} @1 > FA 101 301; @1.1 > R 102");
+    assert_eq!(ends(&half), Some(Delayed::Reset));
+    assert_eq!(ends("> A 101 301 5; @1 < FA 301 106"), Some(Delayed::PartialClose));
+    assert_eq!(ends(&format!("{UP} @1 > FA 101 301; @1.2 < FA 301 102")), None);
 }

@@ -27,6 +27,9 @@ const MAX_CONTENT: usize = 16 << 20;
 /// Longest piece of `mime_segment_data`: Zeek's `mime_segment_length`.
 const MAX_SEGMENT: u64 = 1024;
 
+/// Bytes of a segment that are new, at the least.
+const LEAST_NEW: u64 = 32;
+
 /// Data of events of one mail that must be collected before they are raised. Nothing is stored for
 /// events without a listener.
 #[derive(Default)]
@@ -37,8 +40,10 @@ pub struct Report {
     content: Vec<u8>,
     /// Content of all entities.
     all: Vec<u8>,
-    /// Content of the current line.
+    /// Content of the current line, behind what it repeats of the content before it.
     segment: Vec<u8>,
+    /// How much it repeats.
+    repeated: usize,
     /// Length of the content of all entities.
     len: u64,
     md5: Option<Box<md5::Md5>>,
@@ -57,6 +62,8 @@ impl Report {
         }
         self.fields.clear();
         self.content.clear();
+        self.segment.clear();
+        self.repeated = 0;
         cx.report(rows, |c| MimeBeginEntity { c });
     }
 
@@ -105,7 +112,8 @@ impl Report {
     #[cold]
     fn collect(&mut self, cx: &mut Context<'_>, mut data: &[u8]) {
         if cx.wants::<MimeSegmentData>() {
-            let most = cx.env.setting("mime_segment_length", MAX_SEGMENT).clamp(1, 1 << 24);
+            let least = overlap(cx) as u64 + LEAST_NEW;
+            let most = cx.env.setting("mime_segment_length", MAX_SEGMENT).clamp(least, 1 << 24);
             let mut rest = data;
             while self.segment.len() + rest.len() > most as usize {
                 let room = (most as usize).saturating_sub(self.segment.len());
@@ -146,10 +154,11 @@ impl Report {
     /// A line of content ends.
     #[inline]
     pub fn line_end(&mut self, cx: &mut Context<'_>) {
-        if !self.segment.is_empty() {
+        if self.segment.len() > self.repeated {
             let data = &self.segment[..];
             cx.raise(|c| MimeSegmentData { c, length: data.len() as u64, data });
-            self.segment.clear();
+            self.segment.drain(..data.len().saturating_sub(overlap(cx)));
+            self.repeated = self.segment.len();
         }
     }
 
@@ -189,6 +198,11 @@ impl Report {
         }
         self.len = 0;
     }
+}
+
+/// How much of the content a segment repeats of that before it: Zeek's `mime_segment_overlap_length`.
+fn overlap(cx: &Context<'_>) -> usize {
+    cx.env.setting("mime_segment_overlap_length", 0).min(1 << 20) as usize
 }
 
 fn record<'a>(original_name: &'a [u8], value: &'a [u8]) -> HeaderRec<'a> {
@@ -282,5 +296,39 @@ mod tests {
         h.events();
         report.finish(&mut h.cx());
         assert_eq!(lengths(&h.events())[0], "mime_all_data \"length\":1505");
+    }
+
+    #[test]
+    fn segments_repeat_what_scripts_ask_for() {
+        let segments = |length: u64, overlap: u64| {
+            let mut h = Harness::new(Proto::Tcp, 25);
+            h.listen("mime_segment_data");
+            for (name, value) in
+                [("mime_segment_length", length), ("mime_segment_overlap_length", overlap)]
+            {
+                h.env.steer(h.now, gannet_event::Command::Setting { name, value });
+            }
+            let mut report = Report::default();
+            for text in [&b"abcdef"[..], &[b'x'; 60], b"next"] {
+                report.begin(&mut h.cx(), &mut ());
+                for part in text.chunks(40) {
+                    report.data(&mut h.cx(), part);
+                    report.line_end(&mut h.cx());
+                }
+                report.line_end(&mut h.cx());
+                report.end(&mut h.cx(), &mut ());
+            }
+            let length = |event: &String| {
+                let rest = event.split("\"length\":").nth(1).unwrap();
+                rest.split(',').next().unwrap().parse::<u64>().unwrap()
+            };
+            h.events().iter().map(length).collect::<Vec<_>>()
+        };
+        assert_eq!(segments(1024, 0), [6, 40, 20, 4]);
+        // An entity repeats nothing of the one before it.
+        assert_eq!(segments(1024, 5), [6, 40, 25, 4]);
+        // 32 bytes are new at the least.
+        assert_eq!(segments(1, 0), [6, 32, 8, 20, 4]);
+        assert_eq!(segments(10, 5), [6, 37, 8, 25, 4]);
     }
 }

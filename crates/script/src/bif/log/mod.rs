@@ -106,6 +106,13 @@ pub struct Logs {
     policy: OnceCell<Option<FuncId>>,
 }
 
+impl Logs {
+    /// Sets how many files of logs are open at the most.
+    pub(crate) fn set_max_open(&mut self, max_open: usize) {
+        self.writers.set_max_open(max_open);
+    }
+}
+
 /// A stream.
 pub(super) struct Stream {
     id: Value,

@@ -38,17 +38,122 @@ pub(super) struct Writer {
     metrics: [usize; 4],
 }
 
+/// Files that are open at the most, unless the command says otherwise.
+const MAX_OPEN: usize = 512;
+
 /// All writers, in the order in which they were opened.
-#[derive(Default)]
 pub(super) struct Writers {
     all: Vec<Writer>,
     /// The latest writer of a kind, stream, filter and path that was asked for.
     asked: HashMap<(i64, i64, String, String), usize>,
     /// The writers of a kind and of the path that they write to: several where these are tables of a database.
     at: HashMap<(i64, String), Vec<usize>>,
+    /// Those whose files are open.
+    open: Recent,
+    /// How many these are at the most.
+    max_open: usize,
+}
+
+impl Default for Writers {
+    fn default() -> Self {
+        Self {
+            all: Vec::new(),
+            asked: HashMap::new(),
+            at: HashMap::new(),
+            open: Recent::default(),
+            max_open: MAX_OPEN,
+        }
+    }
+}
+
+/// Numbers in the order of their latest use: a list through an array.
+#[derive(Default)]
+struct Recent {
+    /// For each number its neighbours, the later one first; its own number where it has none.
+    links: Vec<Option<[usize; 2]>>,
+    latest: usize,
+    oldest: usize,
+    len: usize,
+}
+
+impl Recent {
+    /// A number is used. Returns whether it was not in the list.
+    #[inline]
+    fn touch(&mut self, number: usize) -> bool {
+        if self.len > 0 && self.latest == number {
+            return false;
+        }
+        self.move_to_front(number)
+    }
+
+    fn move_to_front(&mut self, number: usize) -> bool {
+        let is_new = !self.remove(number);
+        if self.links.len() <= number {
+            self.links.resize(number + 1, None);
+        }
+        let older = if self.len == 0 { number } else { self.latest };
+        if self.len == 0 {
+            self.oldest = number;
+        } else if let Some(Some([later, _])) = self.links.get_mut(older) {
+            *later = number;
+        }
+        if let Some(links) = self.links.get_mut(number) {
+            *links = Some([number, older]);
+        }
+        self.latest = number;
+        self.len += 1;
+        is_new
+    }
+
+    /// Takes out the number whose use is longest ago.
+    fn pop(&mut self) -> Option<usize> {
+        let oldest = (self.len > 0).then_some(self.oldest)?;
+        self.remove(oldest);
+        Some(oldest)
+    }
+
+    fn remove(&mut self, number: usize) -> bool {
+        let Some([later, older]) = self.links.get_mut(number).and_then(Option::take) else {
+            return false;
+        };
+        let (is_latest, is_oldest) = (later == number, older == number);
+        if let Some(Some([_, link])) = self.links.get_mut(later) {
+            *link = if is_oldest { later } else { older };
+        }
+        if let Some(Some([link, _])) = self.links.get_mut(older) {
+            *link = if is_latest { older } else { later };
+        }
+        if is_latest {
+            self.latest = older;
+        }
+        if is_oldest {
+            self.oldest = later;
+        }
+        self.len -= 1;
+        true
+    }
 }
 
 impl Writers {
+    /// How many files are open at the most.
+    pub(super) fn set_max_open(&mut self, max_open: usize) {
+        self.max_open = max_open.max(1);
+    }
+
+    /// A writer writes a row. Returns the writer whose file is to be closed, as its latest row is longest ago.
+    #[inline]
+    fn uses(&mut self, index: usize) -> Option<usize> {
+        if !self.open.touch(index) {
+            return None;
+        }
+        let can_park =
+            |writer: &Writer| matches!(&writer.sink, Sink::Ascii(sink) if sink.can_park());
+        if !self.get(index).is_some_and(can_park) {
+            self.open.remove(index);
+        }
+        if self.open.len > self.max_open { self.open.pop() } else { None }
+    }
+
     fn get(&self, index: usize) -> Option<&Writer> {
         self.all.get(index)
     }
@@ -220,6 +325,13 @@ pub(super) fn write(
     record: &Value,
 ) -> Result<()> {
     let Some(index) = writer_for(vm, id, filter, path)? else { return Ok(()) };
+    if let Some(least) = vm.m.state.log.writers.uses(index)
+        && let Some(Sink::Ascii(sink)) =
+            vm.m.state.log.writers.get_mut(least).map(|writer| &mut writer.sink)
+        && let Err(message) = sink.park()
+    {
+        fail(vm, least, &message);
+    }
     let extension = match &filter.ext_func {
         Some(func) => {
             let shown = vm.m.state.log.writers.get(index).map(|writer| writer.path.clone());
@@ -876,4 +988,38 @@ pub fn close_all(vm: &mut Vm<'_>) -> Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_whose_use_is_longest_ago_comes_first() {
+        let mut recent = Recent::default();
+        assert_eq!(recent.pop(), None);
+        assert!([3, 0, 7, 5].into_iter().all(|number| recent.touch(number)));
+        assert!(!recent.touch(0) && !recent.touch(3) && !recent.touch(3) && !recent.touch(7));
+        assert!(recent.remove(3) && !recent.remove(3) && !recent.remove(9));
+        let all: Vec<_> = std::iter::from_fn(|| recent.pop()).collect();
+        assert_eq!((all, recent.len), (vec![5, 0, 7], 0));
+        assert!(recent.touch(5) && !recent.touch(5));
+        assert_eq!([recent.pop(), recent.pop()], [Some(5), None]);
+        // As a list by hand.
+        let (mut list, mut random) = (Vec::new(), 1_u64);
+        for _ in 0..20_000 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let number = (random >> 33) as usize % 40;
+            if random >> 60 == 0 {
+                let oldest = (!list.is_empty()).then(|| list.remove(0));
+                assert_eq!(recent.pop(), oldest);
+            } else {
+                let known = list.iter().position(|known| *known == number);
+                known.map(|at| list.remove(at));
+                list.push(number);
+                assert_eq!(recent.touch(number), known.is_none());
+            }
+            assert_eq!(recent.len, list.len());
+        }
+    }
 }

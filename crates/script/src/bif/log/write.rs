@@ -251,6 +251,8 @@ pub(super) fn delay_finish(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     };
     let is_active =
         |writing: &&mut Writing| writing.delay.as_ref().is_some_and(|delay| delay.token == token);
+    // Zeek shows addresses: here, it is the write that a record belongs to.
+    let given = token_of(&vm.m.state.log, arg(args, 1));
     let log = &mut vm.m.state.log;
     let waits = log.streams.get(&id).is_some_and(|stream| stream.delayed.contains(token));
     let known = match log.streams.get_mut(&id) {
@@ -266,7 +268,7 @@ pub(super) fn delay_finish(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let problem = match known {
         None => Some(format!("non-existing log record for token={token}")),
         Some((record, _)) if !record.same_object(arg(args, 1)) => {
-            Some(format!("record mismatch token={token}"))
+            Some(format!("record mismatch token={token} {given:#x} and {token:#x}"))
         }
         Some((_, delay)) if delay.refs == 0 => {
             Some(format!("delay reference underflow for token={token}"))
@@ -285,6 +287,15 @@ pub(super) fn delay_finish(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     }
     complete(vm, id, token)?;
     Ok(Value::Bool(true))
+}
+
+/// The token of the delayed write of a record; 0 where there is none.
+fn token_of(log: &super::Logs, record: &Value) -> u64 {
+    let waiting = log.streams.values().flat_map(|stream| stream.delayed.waiting.values());
+    let waiting = waiting.map(|delayed| (&delayed.record, &delayed.delay));
+    let writing = log.writing.iter().filter_map(|now| Some((&now.record, now.delay.as_ref()?)));
+    let mut all = waiting.chain(writing);
+    all.find(|(known, _)| known.same_object(record)).map_or(0, |(_, delay)| delay.token)
 }
 
 /// A write waits until its delay is finished, or for as long as the stream says.

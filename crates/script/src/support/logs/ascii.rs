@@ -196,6 +196,8 @@ pub struct AsciiWriter {
     columns: Vec<Column>,
     sink: Option<Sink>,
     name: PathBuf,
+    /// Whether the file was closed without an end: the next row is appended.
+    is_parked: bool,
     /// Whether each row goes to the file at once.
     unbuffered: bool,
     row: Vec<u8>,
@@ -222,6 +224,7 @@ impl AsciiWriter {
             columns,
             sink: None,
             name: PathBuf::new(),
+            is_parked: false,
             unbuffered: false,
             row: Vec::new(),
             scratch: Vec::new(),
@@ -266,13 +269,53 @@ impl AsciiWriter {
         let opened = opened.map_err(|error| format!("cannot open {shown}: {}", reason(&error)))?;
         // Output to a terminal or a pipe must be visible at once.
         self.unbuffered |= special;
-        let buffered = BufWriter::with_capacity(64 << 10, opened);
-        self.sink = Some(match self.config.gzip_level {
-            0 => Sink::Plain(buffered),
-            level => Sink::Gzip(Box::new(GzEncoder::new(buffered, Compression::new(level.min(9))))),
-        });
+        self.sink = Some(self.sink_of(opened));
         let header = self.header(&path);
         self.put(&header)
+    }
+
+    /// Whether the file can be closed and opened again: a device is not.
+    #[must_use]
+    pub fn can_park(&self) -> bool {
+        !Self::is_special(&self.name.display().to_string())
+    }
+
+    /// Closes the file without an end, until there is another row.
+    ///
+    /// # Errors
+    ///
+    /// Zeek's message.
+    pub fn park(&mut self) -> Result<(), String> {
+        let Some(sink) = self.sink.take() else { return Ok(()) };
+        self.is_parked = true;
+        (self.row, self.scratch) = (Vec::new(), Vec::new());
+        sink.close().map_err(|error| {
+            format!("error writing to {}: {}", self.name.display(), reason(&error))
+        })
+    }
+
+    /// Opens the file again. One that was removed meanwhile begins with a header.
+    fn unpark(&mut self) -> Result<(), String> {
+        self.is_parked = false;
+        let cannot =
+            |error: io::Error| format!("cannot open {}: {}", self.name.display(), reason(&error));
+        let file = OpenOptions::new().append(true).create(true).open(&self.name);
+        let file = file.map_err(cannot)?;
+        let is_new = file.metadata().map_err(cannot)?.len() == 0;
+        self.sink = Some(self.sink_of(file));
+        if !is_new {
+            return Ok(());
+        }
+        let header = self.header(&self.file.path);
+        self.put(&header)
+    }
+
+    fn sink_of(&self, file: File) -> Sink {
+        let buffered = BufWriter::with_capacity(64 << 10, file);
+        match self.config.gzip_level {
+            0 => Sink::Plain(buffered),
+            level => Sink::Gzip(Box::new(GzEncoder::new(buffered, Compression::new(level.min(9))))),
+        }
     }
 
     /// The file that says that a log has not been rotated yet: its extension, and what to call then.
@@ -388,7 +431,9 @@ impl AsciiWriter {
     }
 
     fn finish_row(&mut self, mut row: Vec<u8>) -> Result<(), String> {
-        if self.sink.is_none() {
+        if self.is_parked {
+            self.unpark()?;
+        } else if self.sink.is_none() {
             self.reopen()?;
         }
         row.push(b'\n');
@@ -420,6 +465,9 @@ impl AsciiWriter {
     }
 
     fn close(&mut self) -> Result<(), String> {
+        if self.is_parked {
+            self.unpark()?;
+        }
         if self.sink.is_some() && self.config.include_meta && !self.config.tsv {
             let mut line = Vec::new();
             self.header_line(&mut line, "close", &now());
@@ -440,7 +488,7 @@ impl AsciiWriter {
     ///
     /// Zeek's message.
     pub fn rotate(&mut self, path: &str) -> Result<Option<Rotated>, String> {
-        if self.sink.is_none() || Self::is_special(&self.file.path) {
+        if self.sink.is_none() && !self.is_parked || Self::is_special(&self.file.path) {
             return Ok(None);
         }
         self.close()?;

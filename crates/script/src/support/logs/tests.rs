@@ -69,6 +69,66 @@ fn text(config: &TextFormat, fields: &[Field<'_>]) -> String {
 }
 
 #[test]
+fn a_log_that_was_closed_for_a_while_goes_on() {
+    let folder = folder("parked");
+    let columns =
+        || vec![Column { name: "n".into(), kind: Kind::Count, optional: false, secondary: None }];
+    let path = folder.join("x").to_str().unwrap().to_owned();
+    let open = |gzip_level| {
+        let file =
+            LogFile { path: path.clone(), rotation_interval: 0.0, postprocessor: String::new() };
+        let config = AsciiConfig { gzip_level, ..AsciiConfig::default() };
+        AsciiWriter::open(file, config, columns()).unwrap()
+    };
+    let rows = |text: &str| -> Vec<String> {
+        let open = |line: &&str| !line.starts_with("#open") && !line.starts_with("#close");
+        let kind = |line: &str| line.split('\t').next().unwrap_or_default().to_owned();
+        text.lines().filter(open).map(kind).collect()
+    };
+    let header = ["#separator \\x09", "#set_separator", "#empty_field", "#unset_field", "#path"];
+    let header = || header.iter().chain(&["#fields", "#types"]).map(|line| (*line).to_owned());
+    let mut log = open(0);
+    for n in 1..=3 {
+        log.write(&[Field::Count(n)]).unwrap();
+        log.park().unwrap();
+        log.park().unwrap();
+    }
+    // Its end is that of the run.
+    assert!(!fs::read_to_string(folder.join("x.log")).unwrap().contains("#close"));
+    log.finish().unwrap();
+    let text = fs::read_to_string(folder.join("x.log")).unwrap();
+    let expected: Vec<_> = header().chain(["1", "2", "3"].map(str::to_owned)).collect();
+    assert_eq!((rows(&text), text.matches("#close").count()), (expected, 1), "{text}");
+    // One that is rotated meanwhile has its end, and the next row begins a file.
+    let mut log = open(0);
+    log.write(&[Field::Count(1)]).unwrap();
+    log.park().unwrap();
+    let rotated = log.rotate(&format!("{path}-old")).unwrap();
+    assert!(rotated.is_some());
+    let old = fs::read_to_string(folder.join("x-old.log")).unwrap();
+    assert!(old.lines().last().unwrap().starts_with("#close"), "{old}");
+    log.write(&[Field::Count(2)]).unwrap();
+    log.park().unwrap();
+    // One that is removed meanwhile begins again.
+    fs::remove_file(folder.join("x.log")).unwrap();
+    log.write(&[Field::Count(3)]).unwrap();
+    log.finish().unwrap();
+    let text = fs::read_to_string(folder.join("x.log")).unwrap();
+    assert_eq!(rows(&text), header().chain(["3".to_owned()]).collect::<Vec<_>>(), "{text}");
+    let mut log = open(3);
+    for n in 1..=3 {
+        log.write(&[Field::Count(n)]).unwrap();
+        log.park().unwrap();
+    }
+    log.finish().unwrap();
+    let file = fs::File::open(folder.join("x.log.gz")).unwrap();
+    let mut text = String::new();
+    Read::read_to_string(&mut flate2::read::MultiGzDecoder::new(file), &mut text).unwrap();
+    assert_eq!((rows(&text).len(), text.matches("#close").count()), (10, 1), "{text}");
+    fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
 fn rows_of_text() {
     let format = TextFormat::default();
     assert_eq!(

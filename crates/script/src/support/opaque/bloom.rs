@@ -217,11 +217,10 @@ impl BloomFilter {
     ///
     /// # Errors
     ///
-    /// Zeek's message for filters that were not made alike; an empty one for filters of which only one counts, which Zeek does
-    /// not report.
+    /// Zeek's message for filters that were not made alike, or of which only one counts.
     pub fn merge(&self, other: &Self) -> Result<Self, String> {
         if self.width.is_some() != other.width.is_some() {
-            return Err(String::new());
+            return Err("cannot merge different Bloom filter types".to_owned());
         }
         self.compatible(other, "merge")?;
         let mut merged = self.clone();
@@ -246,7 +245,7 @@ impl BloomFilter {
     /// As of [`merge`](Self::merge).
     pub fn intersect(&self, other: &Self) -> Result<Self, String> {
         if self.width.is_some() != other.width.is_some() {
-            return Err(String::new());
+            return Err("cannot intersect different Bloom filter types".to_owned());
         }
         let what = if self.width.is_some() { "merge" } else { "intersect" };
         self.compatible(other, what)?;

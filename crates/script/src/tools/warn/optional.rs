@@ -8,6 +8,7 @@ use super::Lint;
 use crate::ast::{BinaryOp, ExprKind, StmtKind, UnaryOp};
 use crate::ids::{BodyId, ExprId, StmtId};
 use crate::program::Program;
+use crate::tools::finding::source;
 use crate::types::{AttrKind, find_attr};
 
 /// Texts of field expressions that have a value.
@@ -19,7 +20,10 @@ pub(super) fn check(lint: &mut Lint<'_>) {
             Pass { program: lint.program, found: Vec::new(), reported: Known::new(), depth: 0 };
         pass.body(body);
         for (expr, text) in pass.found {
-            let text = String::from_utf8_lossy(&text).into_owned();
+            // As the script has it: in a module, locals would have its name.
+            let written = source(lint.program, lint.program.exprs[expr].span);
+            let written = written.filter(|text| text.contains('$') && !text.contains('\n'));
+            let text = written.unwrap_or_else(|| String::from_utf8_lossy(&text).into_owned());
             let message = format!("`{text}` is `&optional` and may have no value here");
             let at = text.rfind('$').unwrap_or(0);
             let hint = format!("test it first: `if ( {}?{} )`", &text[..at], &text[at..]);

@@ -1,0 +1,12 @@
+# stages: rich zeek
+global s = { 1, "a" };
+global pairs = { [1, "a"], [2, 3] };
+global v = vector([1, "a"], [2, "b"]);
+
+event start()
+	{
+	local a = [1, "b"];
+	local b = set(1.5, "c");
+	local c = table([1] = "a", [2] = 3);
+	local d = table(["x"] = 1, [2] = 3);
+	}

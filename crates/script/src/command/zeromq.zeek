@@ -1,0 +1,10 @@
+# A Zeek with ZeroMQ declares these with its backend's tag, which exists here in any case.
+@ifndef ( Cluster::Backend::ZeroMQ::spawn_zmq_proxy_thread )
+module Cluster::Backend::ZeroMQ;
+
+export {
+	global spawn_zmq_proxy_thread: function(): bool;
+	global generate_keypair: function(): table[string] of string;
+}
+module GLOBAL;
+@endif
