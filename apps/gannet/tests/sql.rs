@@ -222,11 +222,16 @@ fn the_packets_of_a_row_of_dns_are_the_query_and_its_answer() {
     let [query, answer] = [0, 1].map(|n| trace.frames()[n].bytes.clone());
     trace.push(Interval::from_millis(5), query);
     trace.push(Interval::from_millis(5), answer);
-    // Over TCP, in three segments.
-    let message = dns::query(7, "d.test", HTTPS);
-    let framed = [&(message.len() as u16).to_be_bytes()[..], &message].concat();
+    // Over TCP, in three segments each; only one of these queries has an answer.
+    let framed = |message: Vec<u8>| [&(message.len() as u16).to_be_bytes()[..], &message].concat();
+    let queries = [(7, "d.test"), (8, "e.test"), (9, "f.test")];
+    let queries = queries.map(|(id, name)| framed(dns::query(id, name, dns::A)));
+    let address = ([192, 0, 2, 1]).into();
+    let answers = [(dns::Data::Address(address), 60)];
+    let answer = framed(dns::response(8, "e.test", dns::A, dns::NOERROR, &answers));
     let mut tcp = trace.connect(client, server);
-    framed.chunks(20).for_each(|part| tcp.send(part));
+    queries.iter().flat_map(|query| query.chunks(20)).for_each(|part| tcp.send(part));
+    answer.chunks(20).for_each(|part| tcp.reply(part));
     tcp.close();
     let s = Scratch::new("sql-dns");
     let capture = s.file("dns.pcap", &support::pcap(trace.frames()));
@@ -239,8 +244,10 @@ fn the_packets_of_a_row_of_dns_are_the_query_and_its_answer() {
     };
     assert_eq!(lines("query = 'b.test' AND rtt IS NULL"), 2);
     assert_eq!(lines("query = 'a.test'"), 4);
-    let over_tcp = 3 + 2 * framed.chunks(20).count() + 3;
-    assert_eq!(lines("query = 'd.test'"), over_tcp);
+    let segments = |message: &[u8]| message.chunks(20).count();
+    assert_eq!(lines("query = 'd.test'"), segments(&queries[0]));
+    assert_eq!(lines("query = 'e.test'"), segments(&queries[1]) + segments(&answer));
+    assert_eq!(lines("query = 'f.test'"), segments(&queries[2]));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! `gannet packets`: a line a packet, as `tcpdump -n` prints them, or what the packets are together.
 
 mod line;
+mod messages;
 mod slices;
 mod summary;
 

@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use arrow_array::Array as _;
+use arrow_array::BooleanArray;
 use arrow_array::Int64Array;
 use arrow_array::StringArray;
 use gannet_capture::NewFile;
@@ -350,7 +351,7 @@ fn write<W: Write + Send>(
     Ok(out)
 }
 
-/// The packets of the rows of a log for which a condition is true: of dns over UDP those of the query and its answer, of http and
+/// The packets of the rows of a log for which a condition is true: of dns those of the query and its answer, of http and
 /// smtp those up to the next request of the connection, of all others those of the uid. What goes wrong is printed.
 pub(crate) fn wanted(
     paths: &[PathBuf],
@@ -371,33 +372,35 @@ pub(crate) fn wanted(
     let with_next = |order: &str| {
         format!("(SELECT *, lead(ts) OVER (PARTITION BY {order}) AS _next FROM {log})")
     };
-    let (from, start, until, message) = match log {
-        // The answer is in the packet at ts + rtt, or without rtt before the next query with the same number. Over TCP, a
-        // query may be in packets before its own.
+    let (from, start, until, message, is_stream) = match log {
+        // The answer is in the packet at ts + rtt, or without rtt before the next query with the same number. Over TCP, these
+        // are the times at which the messages are complete.
         "dns" => (
             with_next("uid, trans_id ORDER BY ts"),
-            "CASE proto WHEN 'tcp' THEN NULL ELSE CAST(ts AS BIGINT) END",
+            "CAST(ts AS BIGINT)",
             "CASE WHEN rtt IS NULL THEN CAST(_next AS BIGINT) \
              ELSE CAST(ts AS BIGINT) + CAST(round(rtt * 1000000) AS BIGINT) + 2 END",
-            "CASE proto WHEN 'tcp' THEN NULL ELSE trans_id END",
+            "trans_id",
+            "coalesce(proto = 'tcp', false)",
         ),
         "http" | "smtp" => {
             let from = with_next("uid ORDER BY ts, trans_depth");
-            (from, "CAST(ts AS BIGINT)", "CAST(_next AS BIGINT)", NONE)
+            (from, "CAST(ts AS BIGINT)", "CAST(_next AS BIGINT)", NONE, "false")
         }
-        log => (log.to_owned(), NONE, NONE, NONE),
+        log => (log.to_owned(), NONE, NONE, NONE, "false"),
     };
     let sql = format!(
-        "SELECT DISTINCT uid, {start} AS _from, {until} AS _until, CAST({message} AS BIGINT) AS _id \
-         FROM {from} WHERE uid IS NOT NULL AND (\n{condition}\n) ORDER BY _from, uid"
+        "SELECT DISTINCT uid, {start} AS _from, {until} AS _until, CAST({message} AS BIGINT) AS _id, \
+         {is_stream} AS _stream FROM {from} WHERE uid IS NOT NULL AND (\n{condition}\n) ORDER BY _from, uid"
     );
     let mut answer = session.query(&sql).map_err(failed)?;
     let mut all = Vec::new();
     while let Some(batch) = answer.next().map_err(failed)? {
         let uids = batch.column(0).as_any().downcast_ref::<StringArray>();
         let number = |at: usize| batch.column(at).as_any().downcast_ref::<Int64Array>();
-        let (Some(uids), Some(from), Some(until), Some(id)) =
-            (uids, number(1), number(2), number(3))
+        let is_stream = batch.column(4).as_any().downcast_ref::<BooleanArray>();
+        let (Some(uids), Some(from), Some(until), Some(id), Some(is_stream)) =
+            (uids, number(1), number(2), number(3), is_stream)
         else {
             terminal.error(&format_args!("{log} has no uid that is text"));
             return Err(Outcome::NoCapture);
@@ -408,6 +411,7 @@ pub(crate) fn wanted(
                 uid: uids.value(row).to_owned(),
                 within: value(from).map(|from| (from, value(until).unwrap_or(i64::MAX))),
                 message: value(id).and_then(|id| u16::try_from(id).ok()),
+                is_stream: is_stream.value(row),
             });
         }
     }
