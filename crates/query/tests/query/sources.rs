@@ -383,6 +383,20 @@ fn numbers_do_not_wrap() {
         assert!(text.contains("is no bigint"), "{wrong}: {text}");
         assert!(hint.unwrap().contains("cast"), "{wrong}");
     }
+    // A window that slides.
+    let window = "OVER (ORDER BY k ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)";
+    let (text, _) = error(&session, &format!("SELECT sum(DISTINCT x) {window} {many}"));
+    assert!(text.starts_with("a sum is no bigint\n 1 | ") && text.contains("^^^"), "{text}");
+    let some = "(VALUES (1, 9223372036854775807), (2, -1), (3, -1), (4, NULL), (5, NULL)) t(k, x)";
+    assert_eq!(
+        rows(&session, &format!("SELECT sum(DISTINCT x) {window} FROM {some} ORDER BY k"))
+            .unwrap()
+            .concat(),
+        ["9223372036854775807", "9223372036854775806", "-1", "-1", ""]
+    );
+    let doubles = format!("SELECT sum(DISTINCT x / 2.0) {window} FROM {some}");
+    let (text, hint) = error(&session, &doubles);
+    assert!(text.contains("adds integers only\n 1 | ") && hint.is_some(), "{text}");
     // The order of rows does not matter.
     let back = "SELECT sum(x) FROM (VALUES (9223372036854775807), (1), (-1)) t(x)";
     assert_eq!(of(back), ["9223372036854775807"]);
