@@ -18,6 +18,7 @@ mod answer;
 mod arithmetic;
 mod capture;
 mod clauses;
+mod compare;
 mod convert;
 mod error;
 mod functions;

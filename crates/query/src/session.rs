@@ -28,6 +28,7 @@ use tokio::runtime::Runtime;
 use crate::Answer;
 use crate::Error;
 use crate::arithmetic::Planner;
+use crate::compare::Comparisons;
 use crate::error::suggestion;
 use crate::functions;
 use crate::listing;
@@ -152,6 +153,7 @@ impl Session {
         }
         context.register_udaf(AggregateUDF::from(CheckedSum::new()));
         context.register_expr_planner(Arc::new(Planner)).map_err(failed)?;
+        context.register_function_rewrite(Arc::new(Comparisons)).map_err(failed)?;
         for text in skipped {
             shared.warn(format!("skipped {text}"));
         }

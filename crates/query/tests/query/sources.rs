@@ -145,7 +145,7 @@ fn functions_refuse_their_arguments_as_part_of_the_query() {
         ("SELECT cidr(id.orig_h, 'x') FROM conn", "'x' is no network"),
         ("SELECT hist(ts, '1y') FROM conn", "'1y' is no interval"),
         ("SELECT uid FROM conn WHERE service = 5", "annot cast string"),
-        ("SELECT uid FROM conn WHERE ts < 'yesterday'", "error parsing timestamp from 'yesterday'"),
+        ("SELECT uid FROM conn WHERE ts < 'yesterday'", "'yesterday' is no time"),
         ("SELECT cidr(uid) FROM conn", "cidr does not take a string"),
         ("SELECT 1; SELECT 2", "a query is one statement"),
         ("", "the query is empty"),
@@ -351,6 +351,43 @@ fn what_does_not_fit_into_memory_goes_to_files_or_is_refused() {
     let error = rows(&tiny, sort).unwrap_err();
     assert_eq!(error.kind, ErrorKind::Run, "{error}");
     assert!(error.hint().unwrap().contains("memory"), "{error}");
+}
+
+#[test]
+fn times_are_compared_as_times_everywhere() {
+    let session = session(&[crate::support::sample()]);
+    let count = |condition: &str| {
+        let sql = format!("SELECT count(*) FROM conn WHERE {condition}");
+        rows(&session, &sql).unwrap().concat().swap_remove(0)
+    };
+    let times = rows(&session, "SELECT min(ts), epoch(min(ts)) FROM conn").unwrap().concat();
+    let [first, epoch] = &times[..] else { panic!("{times:?}") };
+    assert_eq!(count(&format!("ts = '{first}'")), "1");
+    assert_eq!(count(&format!("ts IN ('{first}', '1999-01-01')")), "1");
+    assert_eq!(count(&format!("ts NOT IN ('{first}')")), "9");
+    assert_eq!(count(&format!("ts IN ({epoch}, 0)")), "1");
+    assert_eq!(count(&format!("ts BETWEEN '{first}' AND {epoch}")), "1");
+    assert_eq!(count(&format!("'{first}' BETWEEN ts AND ts + 1")), "1");
+    assert_eq!(count(&format!("ts IS DISTINCT FROM '{first}'")), "9");
+    assert_eq!(count("duration NOT BETWEEN INTERVAL '0 seconds' AND INTERVAL '1 day'"), "0");
+    assert_eq!(count("id.orig_p BETWEEN -1 AND 70000"), "10");
+    for (wrong, word) in [
+        ("ts = 'yesterday'", "yesterday"),
+        ("ts > '2024-13-01'", "2024-13-01"),
+        ("ts IN ('1999-01-01', 'never')", "never"),
+        ("ts BETWEEN '1999-01-01' AND 'soon'", "soon"),
+        ("ts = ''", ""),
+    ] {
+        let (text, hint) = error(&session, &format!("SELECT uid FROM conn WHERE {wrong}"));
+        assert!(text.starts_with(&format!("'{word}' is no time\n 1 | ")), "{wrong}: {text}");
+        let carets = "^".repeat(word.len() + 2);
+        assert!(text.ends_with(&format!(" {carets}")), "{wrong}: {text}");
+        assert!(hint.is_some_and(|hint| hint.contains("seconds since 1970")));
+    }
+    // A value that is another one each time is computed once.
+    let half = "SELECT count(*) FROM generate_series(1, 20000) WHERE random() BETWEEN 0.4 AND 0.6";
+    let half: u32 = rows(&session, half).unwrap().concat()[0].parse().unwrap();
+    assert!((3_600..4_400).contains(&half), "{half}");
 }
 
 #[test]
