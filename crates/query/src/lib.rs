@@ -24,6 +24,7 @@ mod error;
 mod functions;
 mod listing;
 mod names;
+mod other_engines;
 mod output;
 mod rewrite;
 mod session;

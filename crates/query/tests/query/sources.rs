@@ -354,6 +354,24 @@ fn what_does_not_fit_into_memory_goes_to_files_or_is_refused() {
 }
 
 #[test]
+fn functions_of_other_engines_have_a_replacement() {
+    let session = session(&[crate::support::sample()]);
+    for (call, instead) in [
+        ("len(uid)", "length(text)"),
+        ("typeof(ts)", "arrow_typeof"),
+        ("quantile(duration, 0.5)", "approx_percentile_cont"),
+        ("strftime(ts, '%H')", "to_char"),
+        ("arg_max(uid, duration)", "first_value"),
+    ] {
+        let (text, hint) = error(&session, &format!("SELECT {call} FROM conn"));
+        let carets = "^".repeat(call.find('(').unwrap());
+        assert!(text.contains("no function is named '"), "{call}: {text}");
+        assert!(text.ends_with(&format!(" {carets}")), "{call}: {text}");
+        assert!(hint.as_deref().is_some_and(|hint| hint.contains(instead)), "{call}: {hint:?}");
+    }
+}
+
+#[test]
 fn times_are_compared_as_times_everywhere() {
     let session = session(&[crate::support::sample()]);
     let count = |condition: &str| {
