@@ -28,6 +28,7 @@ mod other_engines;
 mod output;
 mod rewrite;
 mod session;
+mod show;
 mod sum;
 mod table;
 mod text;

@@ -11,6 +11,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
 
 use arrow_schema::SchemaRef;
+use datafusion::catalog::information_schema::INFORMATION_SCHEMA_TABLES;
 use datafusion::common::TableReference;
 use datafusion::config::Dialect;
 use datafusion::datasource::TableProvider as _;
@@ -35,6 +36,8 @@ use crate::listing;
 use crate::listing::Content;
 use crate::listing::Source;
 use crate::names;
+use crate::show;
+use crate::show::Asked;
 use crate::sum::CheckedSum;
 use crate::table::LogTable;
 
@@ -134,6 +137,7 @@ impl Session {
         let mut config = SessionConfig::new().with_target_partitions(options.threads.max(1));
         let settings = config.options_mut();
         settings.sql_parser.enable_ident_normalization = false;
+        settings.catalog.information_schema = true;
         settings.execution.time_zone = Some("UTC".into());
         // Which rows a file has is decided by its pages and bloom filters.
         settings.execution.parquet.pushdown_filters = true;
@@ -224,16 +228,19 @@ impl Session {
     pub fn query(&self, sql: &str) -> Result<Answer, Error> {
         self.shared.stop.store(false, Ordering::Relaxed);
         let failed = |e: DataFusionError| Error::of(&e, sql);
+        show::refuse(sql)?;
         let mut statement =
             self.context.state().sql_to_statement(sql, &Dialect::Generic).map_err(failed)?;
-        if names::is_show_tables(&statement) {
-            let names =
-                self.tables().into_iter().map(|name| format!("('{}')", name.replace('\'', "''")));
-            let names: Vec<_> = names.collect();
+        if let Asked::Tables(condition) = show::asked(&mut statement, sql)? {
+            let known = self.tables();
+            let names: Vec<_> =
+                known.iter().map(|name| format!("('{}')", name.replace('\'', "''"))).collect();
+            let condition = condition.unwrap_or_else(|| "true".to_owned());
             return match names.is_empty() {
                 true => self.query("SELECT '' AS name WHERE false"),
                 false => {
-                    self.query(&format!("SELECT * FROM (VALUES {}) t(name)", names.join(", ")))
+                    let names = names.join(", ");
+                    self.query(&format!("SELECT * FROM (VALUES {names}) t(name) WHERE {condition}"))
                 }
             };
         }
@@ -243,7 +250,20 @@ impl Session {
         let mut captures = captures_of(&self.sources);
         let mut inputs = paths_of(&self.sources);
         let mut registered = BTreeSet::new();
+        let mut is_catalogued = false;
         names::tables(&mut statement, |parts| {
+            if let [schema, table] = parts
+                && schema.value.eq_ignore_ascii_case(CATALOG)
+            {
+                if !std::mem::replace(&mut is_catalogued, true) {
+                    self.catalog()?;
+                }
+                let lower =
+                    |part: &Ident| Ident { value: part.value.to_lowercase(), ..part.clone() };
+                let known = self.columns_of_catalog(&lower(table).value);
+                columns.extend(known.map_err(|error| error.at(sql, table.span))?);
+                return Ok(Some(vec![lower(schema), lower(table)]));
+            }
             let found =
                 self.resolve(parts, &declared).map_err(|(error, span)| error.at(sql, span))?;
             let Some(Found { name, table, sources, ident }) = found else { return Ok(None) };
@@ -255,7 +275,7 @@ impl Session {
                 self.context.deregister_table(reference.clone()).map_err(failed)?;
                 self.context.register_table(reference, Arc::new(table)).map_err(failed)?;
             }
-            Ok(Some(ident))
+            Ok(Some(vec![ident]))
         })?;
         names::columns(&mut statement, &declared, columns.iter().map(String::as_str))?;
         *self.shared.captures.lock().unwrap_or_else(PoisonError::into_inner) = captures;
@@ -273,6 +293,40 @@ impl Session {
         let stream = stream.map_err(failed)?;
         let stop = Arc::clone(&self.shared.stop);
         Ok(Answer::start(sql, stream, labels, runtime, stop))
+    }
+
+    /// Makes the catalogue list the tables of the session, with their columns.
+    fn catalog(&self) -> Result<(), Error> {
+        let failed = |e: DataFusionError| Error::new(crate::ErrorKind::Run, e.to_string());
+        let public =
+            self.context.catalog("datafusion").and_then(|catalog| catalog.schema("public"));
+        let old = public.map(|schema| schema.table_names()).unwrap_or_default();
+        for name in old {
+            self.context.deregister_table(TableReference::bare(name)).map_err(failed)?;
+        }
+        for name in self.tables() {
+            if let Some(table) =
+                LogTable::new(&name, &self.sources, &BTreeSet::new(), &self.shared)?
+            {
+                let reference = TableReference::bare(name);
+                self.context.register_table(reference, Arc::new(table)).map_err(failed)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Names of the columns of a table of the catalogue itself.
+    fn columns_of_catalog(&self, table: &str) -> Result<Vec<String>, Error> {
+        let reference = TableReference::partial(CATALOG, table);
+        let found = runtime(1)?.block_on(self.context.table_provider(reference));
+        let Ok(found) = found else {
+            let known = INFORMATION_SCHEMA_TABLES;
+            let near = suggestion(table, known.iter().copied());
+            let hint = near.unwrap_or_else(|| format!("its tables are {}", known.join(", ")));
+            let error = Error::query(format!("{CATALOG} has no table '{table}'"));
+            return Err(error.with_hint(Some(hint)));
+        };
+        Ok(found.schema().fields().iter().map(|field| field.name().clone()).collect())
     }
 
     fn no_table(&self, name: &str) -> Error {
@@ -368,6 +422,9 @@ impl Drop for Session {
     }
 }
 
+/// The schema whose tables list tables and columns.
+const CATALOG: &str = "information_schema";
+
 /// Tables that a hint names.
 const SHOWN: usize = 20;
 
@@ -398,7 +455,7 @@ impl Found {
 }
 
 fn is_schema(name: &str) -> bool {
-    ["information_schema", "public"].iter().any(|known| known.eq_ignore_ascii_case(name))
+    [CATALOG, "public"].iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
 fn captures_of(sources: &[Source]) -> Vec<PathBuf> {

@@ -354,6 +354,44 @@ fn what_does_not_fit_into_memory_goes_to_files_or_is_refused() {
 }
 
 #[test]
+fn tables_and_columns_are_asked_about() {
+    let scratch = Scratch::new("catalogue");
+    scratch.analyze(&crate::support::sample(), "tsv");
+    let session = session(&[scratch.path("tsv")]);
+    let of = |sql: &str| rows(&session, sql).unwrap();
+    let tables = of("SHOW TABLES").concat();
+    assert!(tables.contains(&"conn".to_owned()) && tables.contains(&"dns".to_owned()));
+    assert_eq!(of("SHOW TABLES LIKE 'con%'"), [["conn"]]);
+    let names = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'";
+    let mut listed = of(names).concat();
+    listed.sort();
+    assert_eq!(listed, tables);
+    let columns = of("DESCRIBE conn");
+    assert_eq!(of("SHOW COLUMNS FROM conn"), columns);
+    assert!(columns.iter().any(|row| row[0] == "id.orig_h"), "{columns:?}");
+    // Case does not matter, and tables that a query named before are not among them.
+    let file = scratch.path("tsv/conn.log");
+    of(&format!("SELECT uid FROM '{}' LIMIT 1", file.display()));
+    let found = "SELECT Column_Name FROM INFORMATION_SCHEMA.Columns c WHERE c.TABLE_NAME = 'conn' AND table_schema = 'public'";
+    assert_eq!(of(found).concat(), columns.iter().map(|row| row[0].clone()).collect::<Vec<_>>());
+    assert_eq!(of(names).len(), tables.len());
+    let (text, hint) = error(&session, "SUMMARIZE dns");
+    assert!(text.starts_with("SUMMARIZE is not supported\n 1 | SUMMARIZE dns\n"), "{text}");
+    assert!(hint.unwrap().contains("DESCRIBE dns"));
+    for (sql, word) in [
+        ("SHOW COLUMNS FROM conn LIKE 'id%'", "information_schema.columns"),
+        ("SHOW TABLES WHERE name = 'conn'", "information_schema.tables"),
+        ("SHOW FUNCTIONS", "routine_name"),
+        ("SHOW COLUMNS FROM con", "conn"),
+        ("SELECT * FROM information_schema.tabels", "tables"),
+    ] {
+        let (text, hint) = error(&session, sql);
+        assert!(text.contains("\n 1 | "), "{sql}: {text}");
+        assert!(hint.as_deref().is_some_and(|hint| hint.contains(word)), "{sql}: {text} {hint:?}");
+    }
+}
+
+#[test]
 fn functions_of_other_engines_have_a_replacement() {
     let session = session(&[crate::support::sample()]);
     for (call, instead) in [
