@@ -342,6 +342,15 @@ fn a_path_that_is_missing_is_no_query() {
     let source = s.file("sample.pcap", &sample());
     let tables = run(&["sql", ".tables", source.to_str().unwrap()]);
     assert!(tables.code == 0 && tables.stdout.contains("conn\n"), "{}", tables.stderr);
+    assert!(tables.stderr.contains("captures: "), "{}", tables.stderr);
+    // Of logs only those that the folder has, with their files.
+    s.analyze("logs", &["--format", "parquet"], &source);
+    let logs = s.path("logs");
+    let listed = run(&["sql", ".tables", logs.to_str().unwrap()]).stdout;
+    let dns = listed.lines().find(|line| line.starts_with("dns ")).unwrap();
+    assert!(dns.ends_with("logs/dns.parquet") && !listed.contains("modbus"), "{listed}");
+    let both = run(&["sql", ".tables", logs.to_str().unwrap(), source.to_str().unwrap()]).stdout;
+    assert!(both.lines().any(|line| line.starts_with("modbus") && line.ends_with("  captures")));
     let swapped = run(&["sql", source.to_str().unwrap(), "SELECT uid FROM conn"]);
     assert_eq!(swapped.code, 2);
     assert!(swapped.stderr.contains("hint: the query comes first"), "{}", swapped.stderr);

@@ -202,6 +202,22 @@ impl Session {
         names.into_iter().collect()
     }
 
+    /// Names of the tables, in order, each with the logs that it is made of.
+    pub fn files_of_tables(&self) -> Vec<(String, Vec<PathBuf>)> {
+        let of = |table: String| {
+            let is = |source: &&Source| matches!(&source.content, Content::Log { log, .. } if *log == table);
+            let logs = self.sources.iter().filter(is).map(|source| source.path.clone());
+            let logs = logs.collect();
+            (table, logs)
+        };
+        self.tables().into_iter().map(of).collect()
+    }
+
+    /// The captures, of which every table of an analysis can be made.
+    pub fn captures(&self) -> Vec<PathBuf> {
+        captures_of(&self.sources)
+    }
+
     /// The columns of a table.
     ///
     /// # Errors

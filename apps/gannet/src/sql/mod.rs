@@ -1,5 +1,6 @@
 //! `gannet sql`: questions about captures and logs.
 
+mod pager;
 mod prompt;
 
 use std::fs::File;
@@ -37,6 +38,7 @@ use crate::packets::Wanted;
 use crate::paths::InputFile;
 use crate::stop::Stop;
 use crate::terminal::Terminal;
+use pager::Paged;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -76,6 +78,9 @@ pub(crate) struct Args {
     /// A table, also where standard output is no terminal
     #[arg(long, group = "how")]
     table: bool,
+    /// Do not show long tables on a terminal through a pager, which is that of PAGER or less
+    #[arg(long)]
+    no_pager: bool,
     /// Write the answer to this file; .csv, .json and .parquet choose the format
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -260,7 +265,16 @@ impl Args {
             return Ok(Outcome::NoCapture);
         }
         let written = match &self.out {
-            None => write(session, sql, form, BufWriter::new(io::stdout()), None).map(drop),
+            None => {
+                let out = Paged::new(form == Form::Table && !self.no_pager);
+                match write(session, sql, form, BufWriter::new(out), None) {
+                    Ok(out) => {
+                        let out = out.into_inner().map_err(io::IntoInnerError::into_error);
+                        out.and_then(Paged::finish).map_err(Failed::Write)
+                    }
+                    Err(error) => Err(error),
+                }
+            }
             Some(path) => {
                 let file = NewFile::create(path).with_context(|| path.display().to_string())?;
                 match write(session, sql, form, BufWriter::new(file), Some(path)) {
@@ -423,13 +437,13 @@ pub(crate) fn wanted(
 /// What `.help` prints.
 fn help() -> String {
     let mut text = "\
-Queries end with ;
-  .tables         the tables
+Queries end with ; and may have several lines
+  .tables         the tables, and the files that they are made of
   .schema TABLE   the columns of a table
-  .functions      functions that SQL has not got
+  .functions      functions that gannet adds to SQL
   .help           this
   .quit           ends the prompt, as Ctrl-D does
-Ctrl-C ends a query."
+Ctrl-C ends a query that runs, and clears one that is typed."
         .to_owned();
     text.push('\n');
     text
