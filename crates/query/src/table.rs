@@ -41,6 +41,7 @@ use crate::text::TextRows;
 /// One log of some captures and files.
 #[derive(Debug)]
 pub(crate) struct LogTable {
+    name: String,
     schema: SchemaRef,
     /// Captures, read as one stream, and what the analysis makes of them.
     captures: Vec<PathBuf>,
@@ -119,6 +120,7 @@ impl LogTable {
             false => Some(listing(&parquet, &schema)?),
         };
         Ok(Some(Self {
+            name: log.to_owned(),
             schema,
             captures,
             log: path,
@@ -215,6 +217,7 @@ impl TableProvider for LogTable {
                 schema: Arc::clone(&schema),
                 path: text.path.clone(),
                 format: text.format,
+                log: self.name.clone(),
                 fields: text.fields.clone(),
                 shared: Arc::clone(&self.shared),
             }));

@@ -91,6 +91,29 @@ fn the_same_log_of_several_files_is_one_table() {
 }
 
 #[test]
+fn rows_of_several_logs_in_a_file_are_several_tables() {
+    let scratch = Scratch::new("mixed-json");
+    let file = scratch.path("all.json");
+    let conn = r#"{"_path":"conn","ts":1.5,"uid":"C1","id.orig_h":"10.0.0.1","duration":2.0}"#;
+    let dns = r#"{"ts":2.5,"uid":"C1","_path":"dns","query":"a.test","_write_ts":3.5}"#;
+    let own = r#"{"_path":"own","n":1}"#;
+    fs::write(&file, format!("{conn}\n{dns}\n\n{conn}\n{own}\n{{\"n\":1}}\n")).unwrap();
+    let all = session(std::slice::from_ref(&file));
+    assert_eq!(all.tables(), ["conn", "dns", "own"]);
+    assert_eq!(rows(&all, "SELECT count(*), max(duration) FROM conn").unwrap(), [["2", "2.0"]]);
+    let (_, damaged) = all.problems();
+    assert!(damaged.len() == 1 && damaged[0].contains("1 line is no row"), "{damaged:?}");
+    let joined = "SELECT query, n FROM dns JOIN own ON true WHERE _write_ts > 3";
+    assert_eq!(rows(&all, joined).unwrap(), [["a.test", "1"]]);
+    let name = file.display();
+    let one = format!("SELECT id.orig_h FROM '{name}'.conn");
+    assert_eq!(rows(&session(&[]), &one).unwrap(), [["10.0.0.1"], ["10.0.0.1"]]);
+    let (text, hint) = error(&session(&[]), &format!("SELECT * FROM '{name}'"));
+    assert!(text.contains("has several logs: conn, dns, own"), "{text}");
+    assert!(hint.unwrap().ends_with("'.conn"));
+}
+
+#[test]
 fn names_that_are_wrong_are_pointed_at() {
     let session = session(&[crate::support::sample()]);
     let (text, hint) = error(&session, "SELECT uid,\n  id.orig_x FROM conn");
