@@ -57,6 +57,33 @@ fn a_capture_is_asked_directly() {
 }
 
 #[test]
+fn a_capture_on_standard_input_is_one_table() {
+    let ask = |sql: &str| Run::with_input(gannet().args(["sql", sql, "-"]), &sample());
+    let all = ask("SELECT count(*) AS n FROM conn");
+    assert_eq!((all.code, all.stdout.as_str(), all.stderr.as_str()), (0, "n\n10\n", ""));
+    // An upper bound of times does not end the analysis: the rest of the capture cannot be read again.
+    let early = ask("SELECT count(*) AS n FROM conn WHERE ts < '2100-01-01'");
+    assert_eq!((early.code, early.stdout.as_str()), (0, "n\n10\n"));
+    let twice = ask("SELECT c.uid FROM conn c JOIN dns d ON c.uid = d.uid");
+    assert_eq!((twice.code, twice.stdout.as_str()), (2, ""));
+    assert!(
+        twice.stderr.contains("standard input is read once, for one table"),
+        "{}",
+        twice.stderr
+    );
+    assert!(twice.stderr.contains("hint: "), "{}", twice.stderr);
+    let text = Run::with_input(gannet().args(["sql", "SELECT 1 FROM conn", "-"]), b"no capture");
+    assert!(text.code == 2 && text.stderr.contains("standard input"), "{}", text.stderr);
+    let both = Run::with_input(gannet().args(["sql", "-", "-"]), &sample());
+    assert!(both.code == 2 && both.stderr.contains("not both"), "{}", both.stderr);
+    let s = Scratch::new("sql-stdin");
+    let file = s.file("sample.pcap", &sample());
+    let sql = ["sql", "SELECT count(*) FROM conn", "-", file.to_str().unwrap()];
+    let two = Run::with_input(gannet().args(sql), &sample());
+    assert!(two.code == 2 && two.stderr.contains("are not one table"), "{}", two.stderr);
+}
+
+#[test]
 fn errors_point_at_the_place_and_damage_has_a_code() {
     let s = Scratch::new("sql-errors");
     let source = s.file("sample.pcap", &sample());

@@ -1,6 +1,7 @@
 //! Rows of one log out of captures, which are analysed while they are read.
 
 use std::io;
+use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -31,6 +32,7 @@ use tokio::sync::mpsc::Sender;
 
 use crate::Error;
 use crate::convert::fit;
+use crate::listing::STDIN;
 use crate::session::Shared;
 
 /// Rows of the first batch: those who want few get them soon.
@@ -145,6 +147,10 @@ impl Until {
     }
 }
 
+pub(crate) fn is_stdin(path: &Path) -> bool {
+    path == Path::new(STDIN)
+}
+
 /// How an analysis ended.
 enum Ended {
     /// With all rows that the query wants.
@@ -154,7 +160,9 @@ enum Ended {
 }
 
 fn analyse(scan: &Scan, wanted: Wanted, paths: &[PathBuf], shared: &Shared) -> Result<(), Error> {
-    let until = wanted.until.filter(|_| OF_CONNECTIONS.contains(&wanted.log)).map(Until::new);
+    // Standard input is not read a second time.
+    let is_early = OF_CONNECTIONS.contains(&wanted.log) && !paths.iter().any(|path| is_stdin(path));
+    let until = wanted.until.filter(|_| is_early).map(Until::new);
     if matches!(run(scan, wanted, until, paths, shared)?, Ended::TooSoon) {
         // An analysis of the same packets has the same rows in the same order, however many threads there are: the
         // first ones are those that the query has.
@@ -173,7 +181,15 @@ fn run(
 ) -> Result<Ended, Error> {
     let Wanted { log, limit, .. } = wanted;
     let access = gannet_capture::Options { access: Access::Read, ..Default::default() };
-    let mut stream = Stream::open(paths, access).map_err(|e| Error::input(e.to_string()))?;
+    let mut stream = match paths {
+        [path] if is_stdin(path) => Stream::from_reader(shared.stdin()?),
+        _ if paths.iter().any(|path| is_stdin(path)) => {
+            let error = Error::input("-: standard input and other captures are not one table");
+            let hint = "mergecap, or the captures in files, make them one stream";
+            return Err(error.with_hint(Some(hint.to_owned())));
+        }
+        _ => Stream::open(paths, access).map_err(|e| Error::input(e.to_string()))?,
+    };
     for error in stream.skipped() {
         shared.warn(format!("skipped {error}"));
     }

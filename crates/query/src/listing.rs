@@ -49,13 +49,18 @@ pub(crate) enum Format {
     MixedJson,
 }
 
+/// The path that stands for a capture on standard input.
+pub(crate) const STDIN: &str = "-";
+
 /// All captures and logs of these paths: files, folders with all that is below them, and patterns. What a folder has
 /// in addition to captures and logs is skipped, and named in `skipped`.
 pub(crate) fn list(paths: &[PathBuf], skipped: &mut Vec<String>) -> Result<Vec<Source>, Error> {
     let mut sources = Vec::new();
     let named = |paths: &[PathBuf], path: &Path| paths.iter().any(|named| named == path);
     for path in paths {
-        if path.is_dir() {
+        if path == Path::new(STDIN) {
+            sources.push(Source { path: path.clone(), content: Content::Capture });
+        } else if path.is_dir() {
             folder(path, &mut sources, skipped)?;
         } else if path.exists() {
             sources.extend(file(path)?);

@@ -24,6 +24,7 @@ use datafusion::prelude::SQLOptions;
 use datafusion::prelude::SessionConfig;
 use datafusion::prelude::SessionContext;
 use datafusion::sql::sqlparser::ast::Ident;
+use gannet_capture::Reader;
 use tokio::runtime::Runtime;
 
 use crate::Answer;
@@ -70,6 +71,10 @@ pub(crate) struct Shared {
     inputs: Mutex<Vec<PathBuf>>,
     /// Packets that analyses of captures took.
     packets: AtomicU64,
+    /// The capture on standard input, until it is read.
+    stdin: Mutex<Option<Reader>>,
+    /// A table reads standard input.
+    is_stdin_taken: AtomicBool,
 }
 
 #[derive(Default)]
@@ -108,6 +113,27 @@ impl Shared {
     /// An analysis took this many packets.
     pub(crate) fn analysed(&self, packets: usize) {
         self.packets.fetch_add(packets as u64, Ordering::Relaxed);
+    }
+
+    /// The capture on standard input, once.
+    pub(crate) fn stdin(&self) -> Result<Reader, Error> {
+        let reader = self.stdin.lock().unwrap_or_else(PoisonError::into_inner).take();
+        reader.ok_or_else(Self::no_stdin)
+    }
+
+    /// Reserves standard input for a table of a query, once.
+    pub(crate) fn take_stdin(&self) -> Result<(), Error> {
+        match self.is_stdin_taken.swap(true, Ordering::Relaxed) {
+            false => Ok(()),
+            true => Err(Self::no_stdin()),
+        }
+    }
+
+    fn no_stdin() -> Error {
+        let hint = "with the capture in a file, or with logs of it (gannet analyze --format parquet -o logs -), a query has \
+                    several tables";
+        let error = Error::query("standard input is read once, for one table");
+        error.with_hint(Some(hint.to_owned()))
     }
 
     pub(crate) fn captures(&self) -> Vec<PathBuf> {
@@ -151,6 +177,8 @@ impl Session {
             captures: Mutex::new(captures),
             inputs: Mutex::default(),
             packets: AtomicU64::new(0),
+            stdin: Mutex::default(),
+            is_stdin_taken: AtomicBool::new(false),
         });
         for function in functions::all(&shared) {
             context.register_udf(function);
@@ -162,6 +190,11 @@ impl Session {
             shared.warn(format!("skipped {text}"));
         }
         Ok(Self { context, sources, shared })
+    }
+
+    /// The capture on standard input, which the path `-` of the session stands for. One query reads it, for one table.
+    pub fn set_stdin(&self, reader: Reader) {
+        *self.shared.stdin.lock().unwrap_or_else(PoisonError::into_inner) = Some(reader);
     }
 
     /// Set to end the query that runs.

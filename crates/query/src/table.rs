@@ -32,6 +32,7 @@ use gannet_log::Field;
 
 use crate::Error;
 use crate::capture::CaptureRows;
+use crate::capture::is_stdin;
 use crate::listing::Content;
 use crate::listing::Format;
 use crate::listing::Source;
@@ -201,6 +202,9 @@ impl TableProvider for LogTable {
             None => Arc::clone(&self.schema),
         };
         let mut streams: Vec<Arc<dyn PartitionStream>> = Vec::new();
+        if self.captures.iter().any(|path| is_stdin(path)) {
+            self.shared.take_stdin()?;
+        }
         if !self.captures.is_empty() {
             streams.push(Arc::new(CaptureRows {
                 schema: Arc::clone(&schema),

@@ -36,6 +36,7 @@ use crate::out;
 use crate::outcome::Outcome;
 use crate::packets::Wanted;
 use crate::paths::InputFile;
+use crate::stdin;
 use crate::stop::Stop;
 use crate::terminal::Terminal;
 use pager::Paged;
@@ -48,6 +49,8 @@ Examples:
   gannet sql \"SELECT id.resp_h, sum(orig_bytes) FROM conn
               WHERE cidr(id.orig_h, '10.0.0.0/8') GROUP BY id.resp_h\" 'logs/*.parquet' --csv
   gannet sql \"SELECT * FROM 'trace.pcap'.http\" --json  another log of a capture
+  tcpdump -w - -i eth0 -c 1000 | gannet sql 'SELECT service, count(*) FROM conn GROUP BY service' -
+                                                      a capture on standard input
   gannet sql logs/                                    a prompt: .tables, .help
 
 Tables are named after their logs: conn, dns, http, ... Zeek's names need no quotes: id.orig_h.";
@@ -63,7 +66,7 @@ pub(crate) struct Args {
     /// The query; - reads queries from standard input
     #[arg(value_name = "SQL")]
     sql: Option<String>,
-    /// Captures, logs, folders of both, and patterns like 'logs/*/dns.*'
+    /// Captures, logs, folders of both, and patterns like 'logs/*/dns.*'; - is a capture on standard input
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
     /// Comma-separated values with a line of names; what is written where standard output is no terminal
@@ -149,6 +152,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         terminal.hint(&"the query comes first, before the paths");
         return Ok(Outcome::NoCapture);
     }
+    let has_stdin = paths.iter().any(|path| path == Path::new("-"));
+    if has_stdin && sql.is_none() {
+        terminal.error(&"-: standard input has a capture or queries, not both");
+        terminal.hint(&"the query is the first argument: gannet sql 'SELECT ...' -");
+        return Ok(Outcome::NoCapture);
+    }
     let session = match Session::new(&paths, args.options(filter)) {
         Ok(session) => session,
         Err(error) => return Ok(report(&error, &terminal)),
@@ -163,6 +172,15 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     }
     let stop = Stop::on_signals().context("signals")?;
     stop.also(&session.stop());
+    if has_stdin {
+        match stdin::open(&stop) {
+            Ok(reader) => session.set_stdin(reader),
+            Err(error) => {
+                terminal.error(&error);
+                return Ok(stop.asked().unwrap_or(Outcome::NoCapture));
+            }
+        }
+    }
     let queries = match sql {
         Some(sql) => vec![sql],
         None => {
@@ -377,6 +395,10 @@ pub(crate) fn wanted(
     // The condition begins in the second line of the query.
     let failed = |error: Error| report(&error.in_part(condition, 2), terminal);
     let options = Options { analysis, ..Options::default() };
+    if paths.iter().any(|path| path == Path::new("-")) {
+        terminal.error(&"-: rows of standard input lead to no packets: name the file");
+        return Err(Outcome::NoCapture);
+    }
     let session = Session::new(paths, options).map_err(failed)?;
     if session.columns(log).map_err(failed)?.field_with_name("uid").is_err() {
         terminal.error(&format_args!("rows of {log} have no uid, which leads to packets"));
