@@ -72,6 +72,7 @@ impl PartitionStream for CaptureRows {
             to,
             schema: Arc::clone(&self.schema),
             fields: self.fields.clone(),
+            capture: None,
             done: Arc::new(AtomicBool::new(false)),
             sent: Arc::new(AtomicU64::new(0)),
             skip: 0,
@@ -79,7 +80,19 @@ impl PartitionStream for CaptureRows {
         let wanted = Wanted { log: self.log, limit: self.limit, until: self.until };
         let (paths, shared) = (self.paths.clone(), Arc::clone(&self.shared));
         builder.spawn_blocking(move || {
-            analyse(&scan, wanted, &paths, &shared).map_err(DataFusionError::from)
+            if !shared.options.each {
+                return analyse(&scan, wanted, &paths, &shared).map_err(DataFusionError::from);
+            }
+            for path in &paths {
+                let capture = Some(path.display().to_string());
+                let sent = Arc::new(AtomicU64::new(0));
+                let scan = Scan { capture, sent, ..scan.clone() };
+                if scan.is_done(&shared) {
+                    break;
+                }
+                analyse(&scan, wanted, std::slice::from_ref(path), &shared)?;
+            }
+            Ok(())
         });
         builder.build()
     }
@@ -91,12 +104,22 @@ struct Scan {
     to: Rows,
     schema: SchemaRef,
     fields: Vec<Field>,
+    /// The name of the capture, where each is analysed alone.
+    capture: Option<String>,
     /// The query wants no more.
     done: Arc<AtomicBool>,
     /// Rows that the query has.
     sent: Arc<AtomicU64>,
     /// Rows of this analysis that the query has already, from an earlier one that ended too soon.
     skip: u64,
+}
+
+impl Scan {
+    /// Whether no more rows are wanted.
+    fn is_done(&self, shared: &Shared) -> bool {
+        let closed = self.done.load(Ordering::Relaxed) || self.to.is_closed();
+        closed || shared.stop.load(Ordering::Relaxed)
+    }
 }
 
 /// What a query wants of captures.
@@ -212,10 +235,7 @@ fn run(
     if threads > 1 {
         stream.set_batch_packets(gannet_capture::BATCH_PACKETS);
     }
-    let is_done = || {
-        let closed = scan.done.load(Ordering::Relaxed) || scan.to.is_closed();
-        closed || shared.stop.load(Ordering::Relaxed)
-    };
+    let is_done = || scan.is_done(shared);
     let mut engine = Engine::new(options);
     // Packets behind the end are read for their times only.
     let mut is_over = false;
@@ -305,7 +325,8 @@ impl Collect {
     fn send(&mut self) -> io::Result<()> {
         let Some(batch) = self.batch.take() else { return Ok(()) };
         self.target = (self.target * 2).min(MOST);
-        let batch = fit(&batch.finish()?, &self.scan.schema).map_err(io::Error::other)?;
+        let Scan { schema, capture, .. } = &self.scan;
+        let batch = fit(&batch.finish()?, schema, capture.as_deref()).map_err(io::Error::other)?;
         self.scan.sent.fetch_add(batch.num_rows() as u64, Ordering::Relaxed);
         self.scan.to.blocking_send(Ok(batch)).map_err(|_| {
             self.scan.done.store(true, Ordering::Relaxed);

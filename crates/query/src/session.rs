@@ -49,6 +49,8 @@ pub struct Options {
     pub memory: usize,
     /// Threads that compute, and threads that analyse.
     pub threads: usize,
+    /// Each capture is analysed alone, and every table has the column `capture`.
+    pub each: bool,
     /// How captures are analysed. Where logs go, and which, is up to the query.
     pub analysis: gannet_engine::Options,
 }
@@ -56,7 +58,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        Self { memory: 1 << 30, threads, analysis: gannet_engine::Options::default() }
+        Self { memory: 1 << 30, threads, each: false, analysis: gannet_engine::Options::default() }
     }
 }
 

@@ -57,6 +57,8 @@ pub(crate) struct TextRows {
     pub(crate) path: PathBuf,
     pub(crate) format: Format,
     pub(crate) log: String,
+    /// What the rows have in the column of the capture.
+    pub(crate) capture: Option<String>,
     /// All columns of a JSON log.
     pub(crate) fields: Vec<Field>,
     pub(crate) shared: Arc<Shared>,
@@ -73,9 +75,10 @@ impl PartitionStream for TextRows {
         let schema = Arc::clone(&self.schema);
         let (path, format, log) = (self.path.clone(), self.format, self.log.clone());
         let (fields, shared) = (self.fields.clone(), Arc::clone(&self.shared));
+        let capture = self.capture.clone();
         builder.spawn_blocking(move || {
             let send = |batch: RecordBatch| {
-                let fits = fit(&batch, &schema).map_err(DataFusionError::from);
+                let fits = fit(&batch, &schema, capture.as_deref()).map_err(DataFusionError::from);
                 to.blocking_send(fits).is_ok()
             };
             let mut problems = Problems::default();

@@ -90,6 +90,9 @@ pub(crate) struct Args {
     /// Memory of sorts, groups and joins; beyond it they use temporary files
     #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = limits::size)]
     memory: u64,
+    /// Analyse each capture alone; every table has a column 'capture': its path, or the folder of a log
+    #[arg(long)]
+    each: bool,
     /// Threads; by default one for each core
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..))]
     threads: Option<u8>,
@@ -256,6 +259,7 @@ impl Args {
         if let Some(threads) = self.threads {
             options.threads = usize::from(threads);
         }
+        options.each = self.each;
         options.analysis.ignore_checksums = self.no_checksums;
         options.analysis.seed = self.seed;
         options.analysis.filter = filter;

@@ -91,6 +91,55 @@ fn the_same_log_of_several_files_is_one_table() {
 }
 
 #[test]
+fn each_capture_alone_is_named_in_every_table() {
+    let scratch = Scratch::new("each");
+    let (a, b) = (scratch.path("a.pcap"), scratch.path("b.pcap"));
+    for path in [&a, &b] {
+        fs::copy(crate::support::sample(), path).unwrap();
+    }
+    let options = || Options { threads: 2, each: true, ..Options::default() };
+    let names = [&a, &b].map(|path| path.display().to_string());
+    let both = Session::new(&[a.clone(), b.clone()], options()).unwrap();
+    let counts = "SELECT capture, count(*) FROM conn GROUP BY capture ORDER BY capture";
+    let expected = names.clone().map(|name| vec![name, "10".to_owned()]);
+    assert_eq!(rows(&both, counts).unwrap(), expected);
+    // The uids of both are the same.
+    let dns = rows(&both, "SELECT count(*) FROM dns").unwrap().concat();
+    let joined = "SELECT count(*) FROM conn JOIN dns USING (capture, uid)";
+    assert_eq!(rows(&both, joined).unwrap().concat(), dns);
+    let limited = "SELECT capture, uid FROM conn LIMIT 12";
+    assert_eq!(rows(&both, limited).unwrap().len(), 12);
+    // Logs of folders, in all formats.
+    for format in ["parquet", "tsv", "json"] {
+        scratch.analyze(&a, format);
+    }
+    let folders = ["parquet", "tsv", "json"].map(|format| scratch.path(format));
+    let mut paths = folders.to_vec();
+    paths.push(b.clone());
+    let all = Session::new(&paths, options()).unwrap();
+    let mut expected: Vec<_> = folders.iter().map(|path| path.display().to_string()).collect();
+    expected.push(names[1].clone());
+    expected.sort();
+    let counts = rows(&all, counts).unwrap();
+    assert_eq!(
+        counts,
+        expected.into_iter().map(|name| vec![name, "10".into()]).collect::<Vec<_>>()
+    );
+    let of_one = format!(
+        "SELECT count(*), max(capture), count(DISTINCT uid) FROM conn WHERE capture LIKE '%{}' AND proto = 'udp'",
+        "/parquet"
+    );
+    let of_one = rows(&all, &of_one).unwrap().concat();
+    assert!(of_one[0] == of_one[2] && of_one[1].ends_with("/parquet"), "{of_one:?}");
+    let whole = rows(&all, "SELECT * FROM conn WHERE capture LIKE '%/parquet' LIMIT 1").unwrap();
+    assert!(whole[0].last().unwrap().ends_with("/parquet"), "{whole:?}");
+    // Alone as well.
+    let named = Session::new(&[], options()).unwrap();
+    let one = format!("SELECT DISTINCT capture FROM '{}'.dns", names[0]);
+    assert_eq!(rows(&named, &one).unwrap(), [[names[0].clone()]]);
+}
+
+#[test]
 fn rows_of_several_logs_in_a_file_are_several_tables() {
     let scratch = Scratch::new("mixed-json");
     let file = scratch.path("all.json");
