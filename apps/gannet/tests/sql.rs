@@ -111,6 +111,21 @@ fn errors_point_at_the_place_and_damage_has_a_code() {
 }
 
 #[test]
+fn a_query_without_enough_memory_has_a_code() {
+    let s = Scratch::new("sql-memory");
+    let out = s.path("answer.csv");
+    let sort = "SELECT value FROM generate_series(1, 400000) ORDER BY value % 1009, value";
+    let failed = run(&["sql", sort, "--memory", "10K", "-o", out.to_str().unwrap()]);
+    assert_eq!((failed.code, failed.stdout.as_str()), (1, ""), "{}", failed.stderr);
+    assert!(failed.stderr.starts_with("error: the query needs more than the limit of --memory"));
+    assert!(
+        failed.stderr.contains("hint: a larger --memory") && !out.exists(),
+        "{}",
+        failed.stderr
+    );
+}
+
+#[test]
 fn an_answer_replaces_no_file_that_is_read() {
     let s = Scratch::new("sql-over");
     let bytes = sample();

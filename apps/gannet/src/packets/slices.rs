@@ -177,6 +177,12 @@ pub(super) fn run(
                 terminal.error(&error);
                 return Ok(Outcome::NoCapture);
             }
+            if let Some(format) = paths::unknown_format(path) {
+                let path = path.display();
+                terminal.note(&format_args!(
+                    "{path} is written as {format}; .pcap and .pcapng at the end of the name choose the format"
+                ));
+            }
             To::Capture(Box::new(Writer::create(path, like(files))?))
         }
         None => {
