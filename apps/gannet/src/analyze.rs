@@ -137,7 +137,7 @@ pub(crate) struct Args {
     threads: Option<NonZero<u8>>,
     /// Memory limit of the analysis, like 200M or 2G; beyond, the least valuable connections end
     /// early, with their rows: half-open ones first, then idle ones
-    #[arg(long, value_name = "SIZE", value_parser = limits::size)]
+    #[arg(long, value_name = "SIZE", value_parser = limits::state)]
     max_state: Option<u64>,
     /// Any other limit by its name, like connections=1M or pending-http=500; a wrong name lists all
     #[arg(long, value_name = "NAME=VALUE", value_delimiter = ',', value_parser = limits::limit)]

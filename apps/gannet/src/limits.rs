@@ -30,7 +30,16 @@ fn number(text: &str, bytes: bool) -> Result<u64, String> {
     Ok((value * unit) as u64)
 }
 
-/// A size for `--max-state`.
+/// A size for `--max-state`, which is the limit `state`.
+pub(crate) fn state(text: &str) -> Result<u64, String> {
+    let bytes = size(text)?;
+    match Limits::all().find(|limit| limit.name == "state" && !limit.accepts(bytes)) {
+        Some(limit) => Err(format!("the state of an analysis is {}, not {text}", limit.range())),
+        None => Ok(bytes),
+    }
+}
+
+/// A size.
 pub(crate) fn size(text: &str) -> Result<u64, String> {
     number(text, true)
 }
@@ -77,6 +86,9 @@ mod tests {
         assert!(limit("connections").is_err() && limit("connections=1B").is_err());
         assert_eq!(limit("tunnel-depth=9"), Err("tunnel-depth is 0 to 4, not 9".into()));
         assert_eq!(limit("tunnel-depth=none"), Err("tunnel-depth is 0 to 4, not none".into()));
+        assert_eq!(state("1M"), Ok(1 << 20));
+        assert_eq!(state("1"), Err("the state of an analysis is 1M or more, not 1".into()));
+        assert_eq!(limit("state=1K"), Err("state is 1M or more, not 1K".into()));
         assert_eq!(limit("files=0"), Err("files is 1 or more, not 0".into()));
     }
 }

@@ -122,6 +122,27 @@ pub(crate) fn refuse_suffix(output: &Path) -> anyhow::Result<()> {
     anyhow::bail!("{output}: {suffix} is not written: take .gz, .zst, .xz, .lz4 or no compression")
 }
 
+/// What a capture is written as whose name does not end like one; `None` where it does.
+pub(crate) fn unknown_format(output: &Path) -> Option<&'static str> {
+    let is_known = |path: &Path| {
+        let suffix = path.extension().unwrap_or_default().to_string_lossy();
+        // trace.pcap1 is one of several.
+        let plain = suffix.to_ascii_lowercase();
+        let plain = plain.trim_end_matches(|c: char| c.is_ascii_digit());
+        ["pcapng", "ntar"].contains(&&*suffix) || ["pcap", "cap", "dmp"].contains(&plain)
+    };
+    let is_packed = gannet_capture::Compression::from_suffix(output).is_some();
+    let inner = output.file_stem().map(Path::new).filter(|_| is_packed).unwrap_or(output);
+    let is_device = fs::metadata(output).is_ok_and(|of| !of.is_file());
+    if output == Path::new("-") || is_device || is_known(inner) {
+        return None;
+    }
+    Some(match gannet_capture::Format::of_name(output) {
+        gannet_capture::Format::PcapNg => "pcapng",
+        _ => "pcap",
+    })
+}
+
 /// Gives each file an output folder of its own, named after it.
 pub(crate) struct Folders {
     parent: PathBuf,
@@ -188,6 +209,16 @@ mod tests {
         assert_eq!(of("v1.2.trace"), "/nonexistent/v1.2");
         assert_eq!(of(".pcap"), "/nonexistent/.pcap");
         assert_eq!(of("-"), "/nonexistent/stdin");
+    }
+
+    #[test]
+    fn names_that_choose_no_format_are_known() {
+        for known in ["a.pcap", "a.pcapng.zst", "a.cap", "a.PCAP.gz", "a.pcap3", "-", "/dev/null"] {
+            assert_eq!(unknown_format(Path::new(known)), None, "{known}");
+        }
+        for unknown in ["a.txt", "a", "a.gz", "a.PCAPNG", "a.pcapng2", "a.pcap.old"] {
+            assert_eq!(unknown_format(Path::new(unknown)), Some("pcap"), "{unknown}");
+        }
     }
 
     #[test]

@@ -39,7 +39,7 @@ fn is_stdin(files: &[PathBuf]) -> bool {
 
 /// A capture on standard input. A signal counts as its end: a live capture in a pipe may be silent
 /// for hours, and reading alone would wait for it.
-fn open(stop: &Stop) -> Result<Reader, Error> {
+pub(crate) fn open(stop: &Stop) -> Result<Reader, Error> {
     let input = input().map_err(|source| Error::Io { file: NAME.into(), source })?;
     if !is_file(&input) {
         stop.drain_first();

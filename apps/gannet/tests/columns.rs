@@ -80,7 +80,7 @@ fn a_folder_that_cannot_be_written_fails() {
     let s = Scratch::new("columns-full");
     let source = s.file("sample.pcap", &sample());
     // A folder stands where the file is to be.
-    fs::create_dir_all(s.path("out/conn.parquet.tmp")).unwrap();
+    fs::create_dir_all(s.path("out/conn.parquet")).unwrap();
     let out = s.path("out");
     let args = ["analyze", "--format", "parquet", "-o", out.to_str().unwrap()];
     let run = Run::of(gannet().args(args).arg(&source));

@@ -276,6 +276,14 @@ fn a_suffix_of_a_compression_that_is_not_written_is_refused() {
         assert!(refused.stderr.contains(".bz2 is not written"), "{}", refused.stderr);
     }
     assert!(!s.path("one.pcap.bz2").exists());
+    // What chooses no format is written, and the format is named.
+    s.analyze("logs", &["--index"], &source);
+    let uid = &uids(&s, "logs/conn.log")[0];
+    let out = s.path("one.data");
+    let written = run(&["packets", "--uid", uid, name, "-w", out.to_str().unwrap()]);
+    assert_eq!(written.code, 0, "{}", written.stderr);
+    assert!(written.stderr.contains("one.data is written as pcap; "), "{}", written.stderr);
+    assert!(fs::read(out).unwrap().starts_with(&[0xd4, 0xc3, 0xb2, 0xa1]));
 }
 
 #[test]

@@ -125,4 +125,7 @@ fn wrong_limits_are_explained() {
     let run = Run::of(gannet().args(["analyze", "--max-state", "much", "x.pcap"]));
     assert_eq!(run.code, 2);
     assert!(run.stderr.contains("200M"), "{}", run.stderr);
+    let run = Run::of(gannet().args(["analyze", "--max-state", "1", "x.pcap"]));
+    assert_eq!(run.code, 2);
+    assert!(run.stderr.contains("is 1M or more, not 1"), "{}", run.stderr);
 }

@@ -57,6 +57,33 @@ fn a_capture_is_asked_directly() {
 }
 
 #[test]
+fn a_capture_on_standard_input_is_one_table() {
+    let ask = |sql: &str| Run::with_input(gannet().args(["sql", sql, "-"]), &sample());
+    let all = ask("SELECT count(*) AS n FROM conn");
+    assert_eq!((all.code, all.stdout.as_str(), all.stderr.as_str()), (0, "n\n10\n", ""));
+    // An upper bound of times does not end the analysis: the rest of the capture cannot be read again.
+    let early = ask("SELECT count(*) AS n FROM conn WHERE ts < '2100-01-01'");
+    assert_eq!((early.code, early.stdout.as_str()), (0, "n\n10\n"));
+    let twice = ask("SELECT c.uid FROM conn c JOIN dns d ON c.uid = d.uid");
+    assert_eq!((twice.code, twice.stdout.as_str()), (2, ""));
+    assert!(
+        twice.stderr.contains("standard input is read once, for one table"),
+        "{}",
+        twice.stderr
+    );
+    assert!(twice.stderr.contains("hint: "), "{}", twice.stderr);
+    let text = Run::with_input(gannet().args(["sql", "SELECT 1 FROM conn", "-"]), b"no capture");
+    assert!(text.code == 2 && text.stderr.contains("standard input"), "{}", text.stderr);
+    let both = Run::with_input(gannet().args(["sql", "-", "-"]), &sample());
+    assert!(both.code == 2 && both.stderr.contains("not both"), "{}", both.stderr);
+    let s = Scratch::new("sql-stdin");
+    let file = s.file("sample.pcap", &sample());
+    let sql = ["sql", "SELECT count(*) FROM conn", "-", file.to_str().unwrap()];
+    let two = Run::with_input(gannet().args(sql), &sample());
+    assert!(two.code == 2 && two.stderr.contains("are not one table"), "{}", two.stderr);
+}
+
+#[test]
 fn errors_point_at_the_place_and_damage_has_a_code() {
     let s = Scratch::new("sql-errors");
     let source = s.file("sample.pcap", &sample());
@@ -81,6 +108,21 @@ fn errors_point_at_the_place_and_damage_has_a_code() {
     let file = s.path("answer.csv");
     let failed = run(&["sql", "SELECT uidd FROM conn", name, "-o", file.to_str().unwrap()]);
     assert!(failed.code == 2 && !file.exists());
+}
+
+#[test]
+fn a_query_without_enough_memory_has_a_code() {
+    let s = Scratch::new("sql-memory");
+    let out = s.path("answer.csv");
+    let sort = "SELECT value FROM generate_series(1, 400000) ORDER BY value % 1009, value";
+    let failed = run(&["sql", sort, "--memory", "10K", "-o", out.to_str().unwrap()]);
+    assert_eq!((failed.code, failed.stdout.as_str()), (1, ""), "{}", failed.stderr);
+    assert!(failed.stderr.starts_with("error: the query needs more than the limit of --memory"));
+    assert!(
+        failed.stderr.contains("hint: a larger --memory") && !out.exists(),
+        "{}",
+        failed.stderr
+    );
 }
 
 #[test]
@@ -222,11 +264,16 @@ fn the_packets_of_a_row_of_dns_are_the_query_and_its_answer() {
     let [query, answer] = [0, 1].map(|n| trace.frames()[n].bytes.clone());
     trace.push(Interval::from_millis(5), query);
     trace.push(Interval::from_millis(5), answer);
-    // Over TCP, in three segments.
-    let message = dns::query(7, "d.test", HTTPS);
-    let framed = [&(message.len() as u16).to_be_bytes()[..], &message].concat();
+    // Over TCP, in three segments each; only one of these queries has an answer.
+    let framed = |message: Vec<u8>| [&(message.len() as u16).to_be_bytes()[..], &message].concat();
+    let queries = [(7, "d.test"), (8, "e.test"), (9, "f.test")];
+    let queries = queries.map(|(id, name)| framed(dns::query(id, name, dns::A)));
+    let address = ([192, 0, 2, 1]).into();
+    let answers = [(dns::Data::Address(address), 60)];
+    let answer = framed(dns::response(8, "e.test", dns::A, dns::NOERROR, &answers));
     let mut tcp = trace.connect(client, server);
-    framed.chunks(20).for_each(|part| tcp.send(part));
+    queries.iter().flat_map(|query| query.chunks(20)).for_each(|part| tcp.send(part));
+    answer.chunks(20).for_each(|part| tcp.reply(part));
     tcp.close();
     let s = Scratch::new("sql-dns");
     let capture = s.file("dns.pcap", &support::pcap(trace.frames()));
@@ -239,8 +286,10 @@ fn the_packets_of_a_row_of_dns_are_the_query_and_its_answer() {
     };
     assert_eq!(lines("query = 'b.test' AND rtt IS NULL"), 2);
     assert_eq!(lines("query = 'a.test'"), 4);
-    let over_tcp = 3 + 2 * framed.chunks(20).count() + 3;
-    assert_eq!(lines("query = 'd.test'"), over_tcp);
+    let segments = |message: &[u8]| message.chunks(20).count();
+    assert_eq!(lines("query = 'd.test'"), segments(&queries[0]));
+    assert_eq!(lines("query = 'e.test'"), segments(&queries[1]) + segments(&answer));
+    assert_eq!(lines("query = 'f.test'"), segments(&queries[2]));
 }
 
 #[test]
@@ -335,6 +384,15 @@ fn a_path_that_is_missing_is_no_query() {
     let source = s.file("sample.pcap", &sample());
     let tables = run(&["sql", ".tables", source.to_str().unwrap()]);
     assert!(tables.code == 0 && tables.stdout.contains("conn\n"), "{}", tables.stderr);
+    assert!(tables.stderr.contains("captures: "), "{}", tables.stderr);
+    // Of logs only those that the folder has, with their files.
+    s.analyze("logs", &["--format", "parquet"], &source);
+    let logs = s.path("logs");
+    let listed = run(&["sql", ".tables", logs.to_str().unwrap()]).stdout;
+    let dns = listed.lines().find(|line| line.starts_with("dns ")).unwrap();
+    assert!(dns.ends_with("logs/dns.parquet") && !listed.contains("modbus"), "{listed}");
+    let both = run(&["sql", ".tables", logs.to_str().unwrap(), source.to_str().unwrap()]).stdout;
+    assert!(both.lines().any(|line| line.starts_with("modbus") && line.ends_with("  captures")));
     let swapped = run(&["sql", source.to_str().unwrap(), "SELECT uid FROM conn"]);
     assert_eq!(swapped.code, 2);
     assert!(swapped.stderr.contains("hint: the query comes first"), "{}", swapped.stderr);

@@ -1,7 +1,8 @@
 //! Types that all crates of gannet share.
 //!
 //! [`Time`] and [`Interval`] in nanoseconds, [`Addr`] (IPv4 and IPv6 in one comparable form),
-//! transport [`Proto`], and [`Uid`], the short printable names of connections and files in logs.
+//! transport [`Proto`], and [`Uid`], the short printable names of connections and files in logs;
+//! [`NewFile`], a file that has its name only when it is complete.
 //! Nothing here depends on packets or protocols.
 //!
 //! ```
@@ -14,6 +15,7 @@
 mod addr;
 mod conn_id;
 mod link;
+mod new_file;
 mod prefetch;
 mod time;
 mod uid;
@@ -23,6 +25,8 @@ pub use addr::Subnet;
 pub use conn_id::ConnId;
 pub use conn_id::Dir;
 pub use link::LinkState;
+pub use new_file::NewFile;
+pub use new_file::Rename;
 pub use prefetch::prefetch;
 pub use prefetch::prefetch_for_later;
 pub use time::Interval;

@@ -6,6 +6,8 @@ use std::io::Write;
 use std::path::Path;
 use std::path::PathBuf;
 
+use gannet_base::NewFile;
+use gannet_base::Rename;
 use gannet_base::Time;
 
 use crate::Compression;
@@ -15,9 +17,7 @@ use crate::LinkType;
 use crate::Packet;
 use crate::compress::Encoder;
 use crate::encoder_thread::Output;
-use crate::new_file::NewFile;
-use crate::new_file::Pieces;
-use crate::new_file::Rename;
+use crate::output_file::Pieces;
 use crate::pcap;
 use crate::pcapng;
 use crate::reader::STDIN;
@@ -110,7 +110,7 @@ impl Writer {
         let failed = |source| Error::Io { file: path.to_owned(), source };
         let (file, rename) = NewFile::create(path).map_err(failed)?.into_parts();
         let rename = if options.at_once {
-            rename.finish().map_err(failed)?;
+            rename.at_once().map_err(failed)?;
             None
         } else {
             Some(rename)

@@ -1,19 +1,18 @@
-//! Files that have their names only when they are complete.
+//! Files that have their names only when they are complete, with their names in errors.
 
 use std::fs;
-use std::fs::File;
 use std::io;
 use std::io::BufWriter;
 use std::io::Write;
 use std::path::Path;
 use std::path::PathBuf;
 
-/// A file that is written under another name, `NAME.tmp`, and gets its own when it is complete and on the disk.
-/// One that is dropped before is removed; one of a process that was killed is replaced by the next that has its name.
+use gannet_base::NewFile;
+
+/// A [`NewFile`] with a buffer. Errors name it.
 #[derive(Debug)]
 pub struct WholeFile {
-    file: Option<BufWriter<File>>,
-    temporary: PathBuf,
+    file: BufWriter<NewFile>,
     path: PathBuf,
 }
 
@@ -27,50 +26,24 @@ impl WholeFile {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder).map_err(name)?;
         }
-        let mut temporary = path.as_os_str().to_owned();
-        temporary.push(".tmp");
-        let temporary = PathBuf::from(temporary);
-        let file = File::create(&temporary).map_err(name)?;
-        let file = Some(BufWriter::with_capacity(BUFFER, file));
-        Ok(Self { file, temporary, path: path.to_owned() })
+        let file = NewFile::create(path).map_err(name)?;
+        Ok(Self { file: BufWriter::with_capacity(BUFFER, file), path: path.to_owned() })
     }
 
     /// Gives the file its name, once all of it is on the disk.
-    pub fn finish(mut self) -> io::Result<()> {
-        let result = self.complete();
-        result.map_err(|e| named(&self.path, &e))
-    }
-
-    fn complete(&mut self) -> io::Result<()> {
-        let Some(mut file) = self.file.take() else { return Ok(()) };
-        let written = file.flush().and_then(|()| file.get_ref().sync_data());
-        drop(file);
-        let renamed = written.and_then(|()| fs::rename(&self.temporary, &self.path));
-        if renamed.is_err() {
-            let _ = fs::remove_file(&self.temporary);
-        }
-        renamed
+    pub fn finish(self) -> io::Result<()> {
+        let file = self.file.into_inner().map_err(io::IntoInnerError::into_error);
+        file.and_then(NewFile::finish).map_err(|e| named(&self.path, &e))
     }
 }
 
 impl Write for WholeFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match &mut self.file {
-            Some(file) => file.write(bytes).map_err(|e| named(&self.path, &e)),
-            None => Ok(bytes.len()),
-        }
+        self.file.write(bytes).map_err(|e| named(&self.path, &e))
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.file.as_mut().map_or(Ok(()), |file| file.flush().map_err(|e| named(&self.path, &e)))
-    }
-}
-
-impl Drop for WholeFile {
-    fn drop(&mut self) {
-        if self.file.take().is_some() {
-            let _ = fs::remove_file(&self.temporary);
-        }
+        self.file.flush().map_err(|e| named(&self.path, &e))
     }
 }
 
@@ -93,7 +66,8 @@ mod tests {
         };
         let mut file = WholeFile::create(&path).unwrap();
         file.write_all(b"half").unwrap();
-        assert_eq!(list(), ["file.tmp"]);
+        let unfinished = list();
+        assert!(unfinished.len() == 1 && unfinished[0].ends_with(".tmp"), "{unfinished:?}");
         drop(file);
         assert!(list().is_empty());
         let mut file = WholeFile::create(&path).unwrap();
@@ -103,6 +77,14 @@ mod tests {
             (list(), fs::read(&path).unwrap()),
             (vec!["file".to_owned()], b"whole".to_vec())
         );
+        // Two writers do not disturb each other.
+        let [mut first, mut second] = [0, 1].map(|_| WholeFile::create(&path).unwrap());
+        first.write_all(b"first").unwrap();
+        second.write_all(b"second").unwrap();
+        first.finish().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"first");
+        second.finish().unwrap();
+        assert_eq!((list().len(), fs::read(&path).unwrap()), (1, b"second".to_vec()));
         fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -33,6 +33,9 @@ impl Limit {
     /// The values that the analysis obeys, in words.
     pub fn range(&self) -> String {
         match self.most {
+            NONE if self.bytes && self.least > 0 && self.least.is_multiple_of(1 << 20) => {
+                format!("{}M or more", self.least >> 20)
+            }
             NONE => format!("{} or more", self.least),
             most => format!("{} to {most}", self.least),
         }
@@ -40,6 +43,9 @@ impl Limit {
 }
 
 const NONE: u64 = u64::MAX;
+
+/// An analysis of no connection takes a good part of this: with less, each connection would end with its first packet.
+const STATE: u64 = 1 << 20;
 
 const TUNNELS: u64 = gannet_wire::MAX_TUNNEL_DEPTH as u64;
 
@@ -102,7 +108,7 @@ macro_rules! limits {
 }
 
 limits! {
-    state: "state", true, NONE, 0..=NONE, "state_limit_reached",
+    state: "state", true, NONE, STATE..=NONE, "state_limit_reached",
         "Memory of the whole analysis; beyond, the least valuable connections end early.";
     connections: "connections", false, NONE, 1..=NONE, "connections_limit_reached",
         "Live connections; beyond, the least valuable end early.";
@@ -218,12 +224,12 @@ mod tests {
             |name| Limits::all().find(|limit| limit.name == name).map(|limit| limit.range());
         assert_eq!(range("tunnel-depth").as_deref(), Some("0 to 4"));
         assert_eq!(range("files").as_deref(), Some("1 or more"));
+        assert_eq!(range("state").as_deref(), Some("1M or more"));
     }
 
     #[test]
     fn a_limited_state_limits_what_it_contains() {
-        let mut limits = Limits::default();
-        limits.set("state", 800);
+        let limits = Limits { state: 800, ..Limits::default() };
         assert_eq!((limits.fragments().bytes, limits.reassembly_of_all()), (100, 200));
     }
 }

@@ -12,6 +12,7 @@ use std::sync::Mutex;
 use std::sync::MutexGuard;
 use std::sync::PoisonError;
 
+use gannet_base::NewFile;
 use gannet_base::prefetch;
 use gannet_capture::Batch;
 use gannet_capture::Compression;
@@ -370,18 +371,9 @@ fn blocks(entries: &[(u64, Place)], chunks: &[&[u8]]) -> (Vec<Entry>, Vec<u8>) {
 
 /// Writes a file that has its name only when it is complete.
 fn whole(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
-    let temporary = path.with_extension("tmp");
-    let write = || {
-        let mut file = BufWriter::new(File::create(&temporary)?);
-        parts.iter().try_for_each(|part| file.write_all(part))?;
-        file.into_inner().map_err(io::IntoInnerError::into_error)?.sync_data()?;
-        fs::rename(&temporary, path)
-    };
-    let written = write();
-    if written.is_err() {
-        let _ = fs::remove_file(&temporary);
-    }
-    written
+    let mut file = BufWriter::new(NewFile::create(path)?);
+    parts.iter().try_for_each(|part| file.write_all(part))?;
+    file.into_inner().map_err(io::IntoInnerError::into_error)?.finish()
 }
 
 /// The table and the blocks of lists by their uids.
@@ -466,5 +458,27 @@ mod tests {
     #[test]
     fn an_index_without_the_lists_of_some_shard_is_not_written() {
         assert!(matches!(built(10, MOST, false), Err(Error::Unfinished(1))));
+    }
+
+    #[test]
+    fn two_writers_of_an_index_do_not_disturb_each_other() {
+        let folder = std::env::temp_dir().join(format!("gannet-index-two-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("packets");
+        let parts = [0_u8, 1].map(|byte| vec![byte; 3 << 20]);
+        std::thread::scope(|scope| {
+            for part in &parts {
+                let path = &path;
+                scope.spawn(move || {
+                    for _ in 0..10 {
+                        whole(path, &[part, part]).unwrap();
+                    }
+                });
+            }
+        });
+        let found = fs::read(&path).unwrap();
+        assert!(parts.iter().any(|part| found == part.repeat(2)), "{} bytes", found.len());
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
+        fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -417,6 +417,15 @@ mod tests {
     }
 
     #[test]
+    fn times_of_files_have_the_microseconds_of_tsv() {
+        let mut room = [0; 128];
+        let mut e = JsonEncoder::new(&mut room, Sample::LIMITS, JsonTimes::Epoch);
+        Value::put(&crate::Seconds(1_682_501_599.463_033_7), &mut e);
+        let n = e.out.written().unwrap();
+        assert_eq!(&room[..n], b"1682501599.463034");
+    }
+
+    #[test]
     fn days_of_the_calendar() {
         assert_eq!(civil(0), (1970, 1, 1));
         assert_eq!(civil(11_016), (2000, 2, 29));

@@ -339,6 +339,10 @@ mod tests {
         assert_eq!(text(Date(253_402_300_799)), "253402300799.000000");
         assert_eq!(text(Date(-62_167_219_200)), "-62167219200.000000");
         assert_eq!(text(Seconds(1.5)), "1.500000");
+        // Zeek rounds to the microsecond.
+        assert_eq!(text(Seconds(1_682_501_599.463_033_7)), "1682501599.463034");
+        assert_eq!(text(Seconds(1_682_501_599.999_999_7)), "1682501600.000000");
+        assert_eq!(text(Seconds(-1.000_000_6)), "-1.000001");
         assert_eq!(text(Seconds(-11_644_473_600.0)), "-11644473600.000000");
         assert_eq!(text(Seconds(910_692_730_085.477_5)), "910692730085.477539");
     }

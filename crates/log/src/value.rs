@@ -202,7 +202,10 @@ impl Value for Seconds {
     fn put<E: Encoder>(&self, e: &mut E) {
         // The range of nanoseconds in 64 bits.
         if self.0.abs() < 9_223_372_036.0 {
-            e.time(Time::from_secs_f64(self.0));
+            // To the microsecond, as Zeek writes it, in every format.
+            let whole = self.0.floor();
+            let micros = ((self.0 - whole) * 1e6).round_ties_even();
+            e.time(Time::from_secs(whole as i64) + Interval::from_micros(micros as i64));
         } else {
             e.far_time(self.0);
         }

@@ -254,7 +254,6 @@ impl ExprPlanner for Planner {
         let original = |op, left, right| PlannerResult::Original(RawBinaryExpr { op, left, right });
         let planned = |operation, a, b| PlannerResult::Planned(Operator::of(operation, vec![a, b]));
         let is_time = |ty: &DataType| matches!(ty, DataType::Timestamp(..));
-        let is_span = |ty: &DataType| matches!(ty, DataType::Interval(_));
         Ok(match (&op, &left, &right) {
             (BinaryOperator::Plus, l, r) if l.is_integer() && r.is_integer() => {
                 planned(Operation::Add, a, b)
@@ -282,17 +281,7 @@ impl ExprPlanner for Planner {
                 planned(Operation::Seconds, a, b)
             }
             (op, l, r) if is_comparison(op) => {
-                let (a, b) = match (l, r) {
-                    (l, r) if is_time(l) && !is_time(r) => (a, as_time(b, r)),
-                    (l, r) if !is_time(l) && is_time(r) => (as_time(a, l), b),
-                    (l, r) if l.is_numeric() && is_span(r) => {
-                        (a, Operator::of(Operation::Epoch, vec![b]))
-                    }
-                    (l, r) if is_span(l) && r.is_numeric() => {
-                        (Operator::of(Operation::Epoch, vec![a]), b)
-                    }
-                    _ => (a, b),
-                };
+                let (a, b) = comparable(a, l, b, r)?;
                 original(op.clone(), a, b)
             }
             _ => original(op, a, b),
@@ -312,10 +301,29 @@ fn is_comparison(op: &BinaryOperator) -> bool {
     )
 }
 
+/// Two operands of a comparison: where one is a time the other one becomes a time, where one is a number of seconds an
+/// interval becomes one.
+pub(crate) fn comparable(a: Expr, l: &DataType, b: Expr, r: &DataType) -> Result<(Expr, Expr)> {
+    let is_time = |ty: &DataType| matches!(ty, DataType::Timestamp(..));
+    let is_span = |ty: &DataType| matches!(ty, DataType::Interval(_));
+    Ok(match (l, r) {
+        (l, r) if is_time(l) && !is_time(r) => (a, as_time(b, r)?),
+        (l, r) if !is_time(l) && is_time(r) => (as_time(a, l)?, b),
+        (l, r) if l.is_numeric() && is_span(r) => (a, Operator::of(Operation::Epoch, vec![b])),
+        (l, r) if is_span(l) && r.is_numeric() => (Operator::of(Operation::Epoch, vec![a]), b),
+        _ => (a, b),
+    })
+}
+
 /// An operand that is compared with a time.
-fn as_time(expr: Expr, ty: &DataType) -> Expr {
+fn as_time(expr: Expr, ty: &DataType) -> Result<Expr> {
     if let Some(time) = text_time(&expr) {
-        return time;
+        return Ok(time);
+    }
+    if let Expr::Literal(ScalarValue::Utf8(Some(text)), _) = &expr {
+        let hint = "times are '2023-11-14', '2023-11-14 22:20:05.5', '2023-11-14T22:20:05Z' and seconds since 1970";
+        let error = Error::query(format!("'{text}' is no time"));
+        return Err(error.with_hint(Some(hint.to_owned())).near(text).into());
     }
     let seconds = match &expr {
         Expr::Literal(ScalarValue::Int64(Some(seconds)), _) => seconds.checked_mul(1_000_000),
@@ -324,11 +332,11 @@ fn as_time(expr: Expr, ty: &DataType) -> Expr {
         }
         _ => None,
     };
-    match seconds {
+    Ok(match seconds {
         Some(micros) => at(micros),
         None if ty.is_numeric() => Operator::of(Operation::Time, vec![expr]),
         None => expr,
-    }
+    })
 }
 
 fn at(micros: i64) -> Expr {

@@ -1,6 +1,7 @@
 //! Rows of one log out of captures, which are analysed while they are read.
 
 use std::io;
+use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -31,6 +32,7 @@ use tokio::sync::mpsc::Sender;
 
 use crate::Error;
 use crate::convert::fit;
+use crate::listing::STDIN;
 use crate::session::Shared;
 
 /// Rows of the first batch: those who want few get them soon.
@@ -70,6 +72,7 @@ impl PartitionStream for CaptureRows {
             to,
             schema: Arc::clone(&self.schema),
             fields: self.fields.clone(),
+            capture: None,
             done: Arc::new(AtomicBool::new(false)),
             sent: Arc::new(AtomicU64::new(0)),
             skip: 0,
@@ -77,7 +80,19 @@ impl PartitionStream for CaptureRows {
         let wanted = Wanted { log: self.log, limit: self.limit, until: self.until };
         let (paths, shared) = (self.paths.clone(), Arc::clone(&self.shared));
         builder.spawn_blocking(move || {
-            analyse(&scan, wanted, &paths, &shared).map_err(DataFusionError::from)
+            if !shared.options.each {
+                return analyse(&scan, wanted, &paths, &shared).map_err(DataFusionError::from);
+            }
+            for path in &paths {
+                let capture = Some(path.display().to_string());
+                let sent = Arc::new(AtomicU64::new(0));
+                let scan = Scan { capture, sent, ..scan.clone() };
+                if scan.is_done(&shared) {
+                    break;
+                }
+                analyse(&scan, wanted, std::slice::from_ref(path), &shared)?;
+            }
+            Ok(())
         });
         builder.build()
     }
@@ -89,12 +104,22 @@ struct Scan {
     to: Rows,
     schema: SchemaRef,
     fields: Vec<Field>,
+    /// The name of the capture, where each is analysed alone.
+    capture: Option<String>,
     /// The query wants no more.
     done: Arc<AtomicBool>,
     /// Rows that the query has.
     sent: Arc<AtomicU64>,
     /// Rows of this analysis that the query has already, from an earlier one that ended too soon.
     skip: u64,
+}
+
+impl Scan {
+    /// Whether no more rows are wanted.
+    fn is_done(&self, shared: &Shared) -> bool {
+        let closed = self.done.load(Ordering::Relaxed) || self.to.is_closed();
+        closed || shared.stop.load(Ordering::Relaxed)
+    }
 }
 
 /// What a query wants of captures.
@@ -145,6 +170,10 @@ impl Until {
     }
 }
 
+pub(crate) fn is_stdin(path: &Path) -> bool {
+    path == Path::new(STDIN)
+}
+
 /// How an analysis ended.
 enum Ended {
     /// With all rows that the query wants.
@@ -154,7 +183,9 @@ enum Ended {
 }
 
 fn analyse(scan: &Scan, wanted: Wanted, paths: &[PathBuf], shared: &Shared) -> Result<(), Error> {
-    let until = wanted.until.filter(|_| OF_CONNECTIONS.contains(&wanted.log)).map(Until::new);
+    // Standard input is not read a second time.
+    let is_early = OF_CONNECTIONS.contains(&wanted.log) && !paths.iter().any(|path| is_stdin(path));
+    let until = wanted.until.filter(|_| is_early).map(Until::new);
     if matches!(run(scan, wanted, until, paths, shared)?, Ended::TooSoon) {
         // An analysis of the same packets has the same rows in the same order, however many threads there are: the
         // first ones are those that the query has.
@@ -173,7 +204,15 @@ fn run(
 ) -> Result<Ended, Error> {
     let Wanted { log, limit, .. } = wanted;
     let access = gannet_capture::Options { access: Access::Read, ..Default::default() };
-    let mut stream = Stream::open(paths, access).map_err(|e| Error::input(e.to_string()))?;
+    let mut stream = match paths {
+        [path] if is_stdin(path) => Stream::from_reader(shared.stdin()?),
+        _ if paths.iter().any(|path| is_stdin(path)) => {
+            let error = Error::input("-: standard input and other captures are not one table");
+            let hint = "mergecap, or the captures in files, make them one stream";
+            return Err(error.with_hint(Some(hint.to_owned())));
+        }
+        _ => Stream::open(paths, access).map_err(|e| Error::input(e.to_string()))?,
+    };
     for error in stream.skipped() {
         shared.warn(format!("skipped {error}"));
     }
@@ -196,10 +235,7 @@ fn run(
     if threads > 1 {
         stream.set_batch_packets(gannet_capture::BATCH_PACKETS);
     }
-    let is_done = || {
-        let closed = scan.done.load(Ordering::Relaxed) || scan.to.is_closed();
-        closed || shared.stop.load(Ordering::Relaxed)
-    };
+    let is_done = || scan.is_done(shared);
     let mut engine = Engine::new(options);
     // Packets behind the end are read for their times only.
     let mut is_over = false;
@@ -289,7 +325,8 @@ impl Collect {
     fn send(&mut self) -> io::Result<()> {
         let Some(batch) = self.batch.take() else { return Ok(()) };
         self.target = (self.target * 2).min(MOST);
-        let batch = fit(&batch.finish()?, &self.scan.schema).map_err(io::Error::other)?;
+        let Scan { schema, capture, .. } = &self.scan;
+        let batch = fit(&batch.finish()?, schema, capture.as_deref()).map_err(io::Error::other)?;
         self.scan.sent.fetch_add(batch.num_rows() as u64, Ordering::Relaxed);
         self.scan.to.blocking_send(Ok(batch)).map_err(|_| {
             self.scan.done.store(true, Ordering::Relaxed);

@@ -5,14 +5,27 @@ use std::sync::Arc;
 use arrow_array::ArrayRef;
 use arrow_array::RecordBatch;
 use arrow_array::RecordBatchOptions;
+use arrow_array::StringArray;
 use arrow_array::new_null_array;
 use arrow_schema::ArrowError;
 use arrow_schema::SchemaRef;
 use datafusion::arrow::compute::cast;
 
+/// The column that names the capture of a row.
+pub(crate) const CAPTURE: &str = "capture";
+
 /// The columns of `schema` out of a batch, by their names: those it has not got are null, those of another type are cast.
-pub(crate) fn fit(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
+/// The column of the capture has its name, if one is given.
+pub(crate) fn fit(
+    batch: &RecordBatch,
+    schema: &SchemaRef,
+    capture: Option<&str>,
+) -> Result<RecordBatch, ArrowError> {
     let column = |field: &Arc<arrow_schema::Field>| -> Result<ArrayRef, ArrowError> {
+        if let Some(capture) = capture.filter(|_| field.name() == CAPTURE) {
+            let names = StringArray::new_repeated(capture, batch.num_rows());
+            return Ok(Arc::new(names));
+        }
         match batch.column_by_name(field.name()) {
             None => Ok(new_null_array(field.data_type(), batch.num_rows())),
             Some(array) if array.data_type() == field.data_type() => Ok(Arc::clone(array)),

@@ -12,6 +12,8 @@ use datafusion::sql::sqlparser::tokenizer::Span;
 use datafusion::sql::sqlparser::tokenizer::Token;
 use datafusion::sql::sqlparser::tokenizer::Tokenizer;
 
+use crate::other_engines::replacement;
+
 /// What kind of error it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
@@ -251,8 +253,9 @@ impl Error {
         if let Some(name) = text.strip_prefix("Invalid function '") {
             let name = name.split('\'').next().unwrap_or_default();
             let known = crate::functions::FUNCTIONS.iter().map(|f| f.name);
+            let instead = replacement(name).map(|instead| format!("use {instead}"));
             let all = Self::query(format!("no function is named '{name}'"))
-                .with_hint(suggestion(name, known));
+                .with_hint(instead.or_else(|| suggestion(name, known)));
             return match find(sql, name) {
                 Some(span) => all.at(sql, span),
                 None => all,

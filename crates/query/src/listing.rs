@@ -45,7 +45,12 @@ pub(crate) enum Format {
     Parquet,
     Tsv,
     Json,
+    /// Rows of several logs, which they name as `_path`.
+    MixedJson,
 }
+
+/// The path that stands for a capture on standard input.
+pub(crate) const STDIN: &str = "-";
 
 /// All captures and logs of these paths: files, folders with all that is below them, and patterns. What a folder has
 /// in addition to captures and logs is skipped, and named in `skipped`.
@@ -53,10 +58,12 @@ pub(crate) fn list(paths: &[PathBuf], skipped: &mut Vec<String>) -> Result<Vec<S
     let mut sources = Vec::new();
     let named = |paths: &[PathBuf], path: &Path| paths.iter().any(|named| named == path);
     for path in paths {
-        if path.is_dir() {
+        if path == Path::new(STDIN) {
+            sources.push(Source { path: path.clone(), content: Content::Capture });
+        } else if path.is_dir() {
             folder(path, &mut sources, skipped)?;
         } else if path.exists() {
-            sources.push(file(path)?);
+            sources.extend(file(path)?);
         } else {
             pattern(path, &mut sources, skipped)?;
         }
@@ -65,7 +72,11 @@ pub(crate) fn list(paths: &[PathBuf], skipped: &mut Vec<String>) -> Result<Vec<S
     sources.retain(|source: &Source| {
         // The rows of a file that is given several times count once.
         let path = source.path.canonicalize();
-        seen.insert(path.unwrap_or_else(|_| source.path.clone()))
+        let log = match &source.content {
+            Content::Capture => None,
+            Content::Log { log, .. } => Some(log.clone()),
+        };
+        seen.insert((path.unwrap_or_else(|_| source.path.clone()), log))
     });
     let copies = copies(&sources);
     let is_copy = copies.iter().zip(&sources).map(|(copy, source)| {
@@ -87,7 +98,7 @@ pub(crate) fn list(paths: &[PathBuf], skipped: &mut Vec<String>) -> Result<Vec<S
 /// Of each source, the file of its folder that has the same log in a better format: one whose name is the same up to what
 /// names the format.
 fn copies(sources: &[Source]) -> Vec<Option<PathBuf>> {
-    const FORMATS: [Format; 3] = [Format::Parquet, Format::Tsv, Format::Json];
+    const FORMATS: [Format; 4] = [Format::Parquet, Format::Tsv, Format::Json, Format::MixedJson];
     let rank = |format: Format| FORMATS.iter().position(|known| *known == format);
     let key = |source: &Source| {
         let Content::Log { log, .. } = &source.content else { return None };
@@ -163,13 +174,13 @@ fn folder(
 
 fn found_file(path: &Path, to: &mut Vec<Source>, skipped: &mut Vec<String>) {
     match file(path) {
-        Ok(source) => to.push(source),
+        Ok(sources) => to.extend(sources),
         Err(error) => skipped.push(error.to_string()),
     }
 }
 
-/// What a file is, by its first bytes.
-pub(crate) fn file(path: &Path) -> Result<Source, Error> {
+/// What a file is, by its first bytes: one source, or one for each log whose rows it has.
+pub(crate) fn file(path: &Path) -> Result<Vec<Source>, Error> {
     let failed = |e: &dyn std::fmt::Display| Error::input(format!("{}: {e}", path.display()));
     let mut head = Vec::new();
     let read = File::open(path).and_then(|file| file.take(4).read_to_end(&mut head));
@@ -191,6 +202,15 @@ pub(crate) fn file(path: &Path) -> Result<Source, Error> {
             let (log, schema) = text::tsv_schema(input).map_err(|e| failed(&e))?;
             Content::Log { log: log.unwrap_or_else(|| stem(path)), schema, format: Format::Tsv }
         } else if first.trim_ascii_start().starts_with(b"{") {
+            if text::names_logs(&mut input) {
+                let input = open(path).map_err(|e| failed(&e))?;
+                let logs = text::mixed_schemas(input).map_err(|e| failed(&e))?.into_iter();
+                let format = Format::MixedJson;
+                let content = logs.map(|(log, schema)| Content::Log { log, schema, format });
+                let source = |content| Source { path: path.to_owned(), content };
+                return Ok(content.map(source).collect());
+            }
+            let input = open(path).map_err(|e| failed(&e))?;
             let log = stem(path);
             let schema = text::json_schema(input, &log).map_err(|e| failed(&e))?;
             Content::Log { log, schema, format: Format::Json }
@@ -199,7 +219,7 @@ pub(crate) fn file(path: &Path) -> Result<Source, Error> {
             Content::Capture
         }
     };
-    Ok(Source { path: path.to_owned(), content })
+    Ok(vec![Source { path: path.to_owned(), content }])
 }
 
 /// The name of a log by that of its file: `conn` of `conn.log`, `conn.00:00:00-01:00:00.log.gz` and `conn.parquet`.

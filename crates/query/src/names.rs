@@ -103,12 +103,6 @@ pub(crate) fn labels(statement: &Statement) -> Vec<Option<String>> {
     select.projection.iter().map(label).collect::<Option<_>>().unwrap_or_default()
 }
 
-/// Whether a statement asks for the names of tables.
-pub(crate) fn is_show_tables(statement: &Statement) -> bool {
-    let Statement::Statement(inner) = statement else { return false };
-    matches!(**inner, ast::Statement::ShowTables { .. })
-}
-
 /// The query in a statement.
 fn query(statement: &mut Statement) -> Result<&mut ast::Statement, Error> {
     match statement {
@@ -124,18 +118,22 @@ fn query(statement: &mut Statement) -> Result<&mut ast::Statement, Error> {
 }
 
 fn refused() -> Error {
-    Error::query("only queries are run: SELECT, WITH, VALUES, EXPLAIN, DESCRIBE, SHOW TABLES")
+    Error::query(
+        "only queries are run: SELECT, WITH, VALUES, EXPLAIN, DESCRIBE, SHOW TABLES, SHOW COLUMNS",
+    )
 }
 
-/// Calls `resolve` for the name of each table; the identifier that it returns replaces the name.
+/// Calls `resolve` for the name of each table; the identifiers that it returns replace the name.
 pub(crate) fn tables(
     statement: &mut Statement,
-    mut resolve: impl FnMut(&[Ident]) -> Result<Option<Ident>, Error>,
+    mut resolve: impl FnMut(&[Ident]) -> Result<Option<Vec<Ident>>, Error>,
 ) -> Result<(), Error> {
     let flow = ast::visit_relations_mut(query(statement)?, |name: &mut ObjectName| {
         let parts: Option<Vec<Ident>> = name.0.iter().map(|p| p.as_ident().cloned()).collect();
         match parts.map(|parts| resolve(&parts)) {
-            Some(Ok(Some(ident))) => name.0 = vec![ObjectNamePart::Identifier(ident)],
+            Some(Ok(Some(idents))) => {
+                name.0 = idents.into_iter().map(ObjectNamePart::Identifier).collect();
+            }
             Some(Err(error)) => return ControlFlow::Break(error),
             Some(Ok(None)) | None => {}
         }

@@ -14,7 +14,7 @@ use datafusion::sql::sqlparser::ast::ObjectName;
 use datafusion::sql::sqlparser::ast::UnaryOperator;
 use datafusion::sql::sqlparser::ast::Value;
 
-/// `-x` as `0 - x`, `x BETWEEN a AND b` as two comparisons, and `EXTRACT(EPOCH FROM x)` as `epoch(x)`.
+/// `-x` as `0 - x`, and `EXTRACT(EPOCH FROM x)` as `epoch(x)`.
 pub(crate) fn expressions(statement: &mut ast::Statement) {
     let _: ControlFlow<()> = ast::visit_expressions_mut(statement, |expr| {
         if let Some(other) = rewritten(expr) {
@@ -32,16 +32,6 @@ fn rewritten(expr: &mut Expr) -> Option<Expr> {
             let zero = Expr::Value(Value::Number("0".to_owned(), false).into());
             let negative = binary(zero, BinaryOperator::Minus, expr.as_ref().clone());
             Some(Expr::Nested(Box::new(negative)))
-        }
-        Expr::Between { expr, negated, low, high } => {
-            let at_least = binary(expr.as_ref().clone(), BinaryOperator::GtEq, *low.clone());
-            let at_most = binary(expr.as_ref().clone(), BinaryOperator::LtEq, *high.clone());
-            let both = binary(at_least, BinaryOperator::And, at_most);
-            let both = Box::new(Expr::Nested(Box::new(both)));
-            Some(match negated {
-                true => Expr::UnaryOp { op: UnaryOperator::Not, expr: both },
-                false => *both,
-            })
         }
         Expr::Extract { field: DateTimeField::Epoch, expr, .. } => {
             Some(call("epoch", expr.as_ref().clone()))

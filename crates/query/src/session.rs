@@ -11,6 +11,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
 
 use arrow_schema::SchemaRef;
+use datafusion::catalog::information_schema::INFORMATION_SCHEMA_TABLES;
 use datafusion::common::TableReference;
 use datafusion::config::Dialect;
 use datafusion::datasource::TableProvider as _;
@@ -23,17 +24,21 @@ use datafusion::prelude::SQLOptions;
 use datafusion::prelude::SessionConfig;
 use datafusion::prelude::SessionContext;
 use datafusion::sql::sqlparser::ast::Ident;
+use gannet_capture::Reader;
 use tokio::runtime::Runtime;
 
 use crate::Answer;
 use crate::Error;
 use crate::arithmetic::Planner;
+use crate::compare::Comparisons;
 use crate::error::suggestion;
 use crate::functions;
 use crate::listing;
 use crate::listing::Content;
 use crate::listing::Source;
 use crate::names;
+use crate::show;
+use crate::show::Asked;
 use crate::sum::CheckedSum;
 use crate::table::LogTable;
 
@@ -44,6 +49,8 @@ pub struct Options {
     pub memory: usize,
     /// Threads that compute, and threads that analyse.
     pub threads: usize,
+    /// Each capture is analysed alone, and every table has the column `capture`.
+    pub each: bool,
     /// How captures are analysed. Where logs go, and which, is up to the query.
     pub analysis: gannet_engine::Options,
 }
@@ -51,7 +58,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        Self { memory: 1 << 30, threads, analysis: gannet_engine::Options::default() }
+        Self { memory: 1 << 30, threads, each: false, analysis: gannet_engine::Options::default() }
     }
 }
 
@@ -66,6 +73,10 @@ pub(crate) struct Shared {
     inputs: Mutex<Vec<PathBuf>>,
     /// Packets that analyses of captures took.
     packets: AtomicU64,
+    /// The capture on standard input, until it is read.
+    stdin: Mutex<Option<Reader>>,
+    /// A table reads standard input.
+    is_stdin_taken: AtomicBool,
 }
 
 #[derive(Default)]
@@ -106,6 +117,27 @@ impl Shared {
         self.packets.fetch_add(packets as u64, Ordering::Relaxed);
     }
 
+    /// The capture on standard input, once.
+    pub(crate) fn stdin(&self) -> Result<Reader, Error> {
+        let reader = self.stdin.lock().unwrap_or_else(PoisonError::into_inner).take();
+        reader.ok_or_else(Self::no_stdin)
+    }
+
+    /// Reserves standard input for a table of a query, once.
+    pub(crate) fn take_stdin(&self) -> Result<(), Error> {
+        match self.is_stdin_taken.swap(true, Ordering::Relaxed) {
+            false => Ok(()),
+            true => Err(Self::no_stdin()),
+        }
+    }
+
+    fn no_stdin() -> Error {
+        let hint = "with the capture in a file, or with logs of it (gannet analyze --format parquet -o logs -), a query has \
+                    several tables";
+        let error = Error::query("standard input is read once, for one table");
+        error.with_hint(Some(hint.to_owned()))
+    }
+
     pub(crate) fn captures(&self) -> Vec<PathBuf> {
         self.captures.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -133,6 +165,7 @@ impl Session {
         let mut config = SessionConfig::new().with_target_partitions(options.threads.max(1));
         let settings = config.options_mut();
         settings.sql_parser.enable_ident_normalization = false;
+        settings.catalog.information_schema = true;
         settings.execution.time_zone = Some("UTC".into());
         // Which rows a file has is decided by its pages and bloom filters.
         settings.execution.parquet.pushdown_filters = true;
@@ -146,16 +179,24 @@ impl Session {
             captures: Mutex::new(captures),
             inputs: Mutex::default(),
             packets: AtomicU64::new(0),
+            stdin: Mutex::default(),
+            is_stdin_taken: AtomicBool::new(false),
         });
         for function in functions::all(&shared) {
             context.register_udf(function);
         }
         context.register_udaf(AggregateUDF::from(CheckedSum::new()));
         context.register_expr_planner(Arc::new(Planner)).map_err(failed)?;
+        context.register_function_rewrite(Arc::new(Comparisons)).map_err(failed)?;
         for text in skipped {
             shared.warn(format!("skipped {text}"));
         }
         Ok(Self { context, sources, shared })
+    }
+
+    /// The capture on standard input, which the path `-` of the session stands for. One query reads it, for one table.
+    pub fn set_stdin(&self, reader: Reader) {
+        *self.shared.stdin.lock().unwrap_or_else(PoisonError::into_inner) = Some(reader);
     }
 
     /// Set to end the query that runs.
@@ -196,6 +237,22 @@ impl Session {
         names.into_iter().collect()
     }
 
+    /// Names of the tables, in order, each with the logs that it is made of.
+    pub fn files_of_tables(&self) -> Vec<(String, Vec<PathBuf>)> {
+        let of = |table: String| {
+            let is = |source: &&Source| matches!(&source.content, Content::Log { log, .. } if *log == table);
+            let logs = self.sources.iter().filter(is).map(|source| source.path.clone());
+            let logs = logs.collect();
+            (table, logs)
+        };
+        self.tables().into_iter().map(of).collect()
+    }
+
+    /// The captures, of which every table of an analysis can be made.
+    pub fn captures(&self) -> Vec<PathBuf> {
+        captures_of(&self.sources)
+    }
+
     /// The columns of a table.
     ///
     /// # Errors
@@ -222,16 +279,19 @@ impl Session {
     pub fn query(&self, sql: &str) -> Result<Answer, Error> {
         self.shared.stop.store(false, Ordering::Relaxed);
         let failed = |e: DataFusionError| Error::of(&e, sql);
+        show::refuse(sql)?;
         let mut statement =
             self.context.state().sql_to_statement(sql, &Dialect::Generic).map_err(failed)?;
-        if names::is_show_tables(&statement) {
-            let names =
-                self.tables().into_iter().map(|name| format!("('{}')", name.replace('\'', "''")));
-            let names: Vec<_> = names.collect();
+        if let Asked::Tables(condition) = show::asked(&mut statement, sql)? {
+            let known = self.tables();
+            let names: Vec<_> =
+                known.iter().map(|name| format!("('{}')", name.replace('\'', "''"))).collect();
+            let condition = condition.unwrap_or_else(|| "true".to_owned());
             return match names.is_empty() {
                 true => self.query("SELECT '' AS name WHERE false"),
                 false => {
-                    self.query(&format!("SELECT * FROM (VALUES {}) t(name)", names.join(", ")))
+                    let names = names.join(", ");
+                    self.query(&format!("SELECT * FROM (VALUES {names}) t(name) WHERE {condition}"))
                 }
             };
         }
@@ -241,7 +301,20 @@ impl Session {
         let mut captures = captures_of(&self.sources);
         let mut inputs = paths_of(&self.sources);
         let mut registered = BTreeSet::new();
+        let mut is_catalogued = false;
         names::tables(&mut statement, |parts| {
+            if let [schema, table] = parts
+                && schema.value.eq_ignore_ascii_case(CATALOG)
+            {
+                if !std::mem::replace(&mut is_catalogued, true) {
+                    self.catalog()?;
+                }
+                let lower =
+                    |part: &Ident| Ident { value: part.value.to_lowercase(), ..part.clone() };
+                let known = self.columns_of_catalog(&lower(table).value);
+                columns.extend(known.map_err(|error| error.at(sql, table.span))?);
+                return Ok(Some(vec![lower(schema), lower(table)]));
+            }
             let found =
                 self.resolve(parts, &declared).map_err(|(error, span)| error.at(sql, span))?;
             let Some(Found { name, table, sources, ident }) = found else { return Ok(None) };
@@ -253,7 +326,7 @@ impl Session {
                 self.context.deregister_table(reference.clone()).map_err(failed)?;
                 self.context.register_table(reference, Arc::new(table)).map_err(failed)?;
             }
-            Ok(Some(ident))
+            Ok(Some(vec![ident]))
         })?;
         names::columns(&mut statement, &declared, columns.iter().map(String::as_str))?;
         *self.shared.captures.lock().unwrap_or_else(PoisonError::into_inner) = captures;
@@ -271,6 +344,40 @@ impl Session {
         let stream = stream.map_err(failed)?;
         let stop = Arc::clone(&self.shared.stop);
         Ok(Answer::start(sql, stream, labels, runtime, stop))
+    }
+
+    /// Makes the catalogue list the tables of the session, with their columns.
+    fn catalog(&self) -> Result<(), Error> {
+        let failed = |e: DataFusionError| Error::new(crate::ErrorKind::Run, e.to_string());
+        let public =
+            self.context.catalog("datafusion").and_then(|catalog| catalog.schema("public"));
+        let old = public.map(|schema| schema.table_names()).unwrap_or_default();
+        for name in old {
+            self.context.deregister_table(TableReference::bare(name)).map_err(failed)?;
+        }
+        for name in self.tables() {
+            if let Some(table) =
+                LogTable::new(&name, &self.sources, &BTreeSet::new(), &self.shared)?
+            {
+                let reference = TableReference::bare(name);
+                self.context.register_table(reference, Arc::new(table)).map_err(failed)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Names of the columns of a table of the catalogue itself.
+    fn columns_of_catalog(&self, table: &str) -> Result<Vec<String>, Error> {
+        let reference = TableReference::partial(CATALOG, table);
+        let found = runtime(1)?.block_on(self.context.table_provider(reference));
+        let Ok(found) = found else {
+            let known = INFORMATION_SCHEMA_TABLES;
+            let near = suggestion(table, known.iter().copied());
+            let hint = near.unwrap_or_else(|| format!("its tables are {}", known.join(", ")));
+            let error = Error::query(format!("{CATALOG} has no table '{table}'"));
+            return Err(error.with_hint(Some(hint)));
+        };
+        Ok(found.schema().fields().iter().map(|field| field.name().clone()).collect())
     }
 
     fn no_table(&self, name: &str) -> Error {
@@ -366,6 +473,9 @@ impl Drop for Session {
     }
 }
 
+/// The schema whose tables list tables and columns.
+const CATALOG: &str = "information_schema";
+
 /// Tables that a hint names.
 const SHOWN: usize = 20;
 
@@ -396,7 +506,7 @@ impl Found {
 }
 
 fn is_schema(name: &str) -> bool {
-    ["information_schema", "public"].iter().any(|known| known.eq_ignore_ascii_case(name))
+    [CATALOG, "public"].iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
 fn captures_of(sources: &[Source]) -> Vec<PathBuf> {

@@ -1,9 +1,11 @@
 //! `sum`, which is an error where the sum of integers is none of 64 bits.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_array::ArrayRef;
 use arrow_array::BooleanArray;
+use arrow_array::Int64Array;
 use arrow_schema::DataType;
 use arrow_schema::Field;
 use arrow_schema::FieldRef;
@@ -11,6 +13,7 @@ use datafusion::arrow::compute::CastOptions;
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::compute::cast_with_options;
 use datafusion::common::ScalarValue;
+use datafusion::error::DataFusionError;
 use datafusion::error::Result;
 use datafusion::functions_aggregate::sum::Sum;
 use datafusion::logical_expr::Accumulator;
@@ -25,6 +28,7 @@ use datafusion::logical_expr::function::StateFieldsArgs;
 use datafusion::logical_expr::utils::AggregateOrderSensitivity;
 
 use crate::Error;
+use crate::functions::as_array;
 
 /// What integers are added as. No number of rows makes a sum that it does not hold.
 const WIDE: DataType = DataType::Decimal128(38, 0);
@@ -53,11 +57,12 @@ fn widened(field: &FieldRef) -> FieldRef {
 fn narrow(sums: &ArrayRef) -> Result<ArrayRef> {
     let options = CastOptions { safe: false, ..CastOptions::default() };
     let narrow = cast_with_options(sums, &DataType::Int64, &options);
-    narrow.map_err(|_| {
-        let hint = "cast what is added to double";
-        let error = Error::query("a sum is no bigint").with_hint(Some(hint.to_owned()));
-        error.near("sum").into()
-    })
+    narrow.map_err(|_| too_large())
+}
+
+fn too_large() -> DataFusionError {
+    let hint = "cast what is added to double";
+    Error::query("a sum is no bigint").with_hint(Some(hint.to_owned())).near("sum").into()
 }
 
 impl AggregateUDFImpl for CheckedSum {
@@ -106,8 +111,16 @@ impl AggregateUDFImpl for CheckedSum {
         &self,
         args: AccumulatorArgs<'_>,
     ) -> Result<Box<dyn Accumulator>> {
-        // DataFusion has that of distinct values for 64 bits alone.
-        if !is_integer(&args.return_field) || args.is_distinct {
+        if args.is_distinct {
+            if !is_integer(&args.return_field) {
+                let error =
+                    Error::query("sum(DISTINCT …) of a window that slides adds integers only");
+                let hint = "cast what is added to bigint, or leave out DISTINCT";
+                return Err(error.with_hint(Some(hint.to_owned())).near("sum").into());
+            }
+            return Ok(Box::<DistinctInWindow>::default());
+        }
+        if !is_integer(&args.return_field) {
             return self.inner.create_sliding_accumulator(args);
         }
         let return_field = widened(&args.return_field);
@@ -178,6 +191,69 @@ impl Accumulator for Wide<Box<dyn Accumulator>> {
 
     fn supports_retract_batch(&self) -> bool {
         self.inner.supports_retract_batch()
+    }
+}
+
+/// The sum of the distinct integers of a window that slides. DataFusion's own wraps.
+#[derive(Debug, Default)]
+struct DistinctInWindow {
+    /// How often the window has each value.
+    counts: HashMap<i64, u64>,
+    sum: i128,
+}
+
+impl DistinctInWindow {
+    fn each(&mut self, values: &[ArrayRef], mut value: impl FnMut(&mut Self, i64)) -> Result<()> {
+        let values: &Int64Array = as_array(values, 0)?;
+        values.iter().flatten().for_each(|number| value(self, number));
+        Ok(())
+    }
+}
+
+impl Accumulator for DistinctInWindow {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        self.each(values, |window, value| {
+            let count = window.counts.entry(value).or_default();
+            *count += 1;
+            if *count == 1 {
+                window.sum += i128::from(value);
+            }
+        })
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        if self.counts.is_empty() {
+            return Ok(ScalarValue::Int64(None));
+        }
+        let sum = i64::try_from(self.sum).map_err(|_| too_large())?;
+        Ok(ScalarValue::Int64(Some(sum)))
+    }
+
+    fn size(&self) -> usize {
+        size_of_val(self) + self.counts.capacity() * size_of::<(i64, u64)>()
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        Err(DataFusionError::Internal("a window has no partial sums".to_owned()))
+    }
+
+    fn merge_batch(&mut self, _: &[ArrayRef]) -> Result<()> {
+        Err(DataFusionError::Internal("a window has no partial sums".to_owned()))
+    }
+
+    fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        self.each(values, |window, value| {
+            let Some(count) = window.counts.get_mut(&value) else { return };
+            *count -= 1;
+            if *count == 0 {
+                window.counts.remove(&value);
+                window.sum -= i128::from(value);
+            }
+        })
+    }
+
+    fn supports_retract_batch(&self) -> bool {
+        true
     }
 }
 

@@ -1,5 +1,6 @@
 //! A log as a table: the rows of all files that have it.
 
+use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::path::PathBuf;
@@ -22,8 +23,12 @@ use datafusion::error::Result;
 use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::Operator;
 use datafusion::logical_expr::TableProviderFilterPushDown;
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::expressions::Literal;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::empty::EmptyExec;
+use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::streaming::PartitionStream;
 use datafusion::physical_plan::streaming::StreamingTableExec;
 use datafusion::physical_plan::union::UnionExec;
@@ -32,6 +37,8 @@ use gannet_log::Field;
 
 use crate::Error;
 use crate::capture::CaptureRows;
+use crate::capture::is_stdin;
+use crate::convert::CAPTURE;
 use crate::listing::Content;
 use crate::listing::Format;
 use crate::listing::Source;
@@ -41,13 +48,15 @@ use crate::text::TextRows;
 /// One log of some captures and files.
 #[derive(Debug)]
 pub(crate) struct LogTable {
+    name: String,
     schema: SchemaRef,
     /// Captures, read as one stream, and what the analysis makes of them.
     captures: Vec<PathBuf>,
     log: &'static str,
     fields: Vec<Field>,
     texts: Vec<Text>,
-    parquet: Option<ListingTable>,
+    /// Files, and what their rows have in the column of the capture.
+    parquet: Vec<(Option<String>, ListingTable)>,
     shared: Arc<Shared>,
 }
 
@@ -113,12 +122,29 @@ impl LogTable {
         if captures.is_empty() && texts.is_empty() && parquet.is_empty() {
             return Ok(None);
         }
+        // A log that has a column of this name keeps it.
+        let is_named = shared.options.each && schema.iter().all(|field| field.name() != CAPTURE);
+        let own = Arc::new(Schema::new(schema.clone()));
+        if is_named {
+            schema.push(Arc::new(arrow_schema::Field::new(CAPTURE, DataType::Utf8, true)));
+        }
         let schema = Arc::new(Schema::new(schema));
-        let parquet = match parquet.is_empty() {
-            true => None,
-            false => Some(listing(&parquet, &schema)?),
+        let parquet = match (parquet.is_empty(), is_named) {
+            (true, _) => Vec::new(),
+            (false, false) => vec![(None, listing(&parquet, &schema)?)],
+            (false, true) => {
+                let mut folders: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
+                for path in parquet {
+                    folders.entry(folder_of(&path)).or_default().push(path);
+                }
+                let each = folders
+                    .into_iter()
+                    .map(|(folder, paths)| Ok((Some(folder), listing(&paths, &own)?)));
+                each.collect::<Result<_, Error>>()?
+            }
         };
         Ok(Some(Self {
+            name: log.to_owned(),
             schema,
             captures,
             log: path,
@@ -128,6 +154,12 @@ impl LogTable {
             shared: Arc::clone(shared),
         }))
     }
+}
+
+/// The folder of a log, which names its capture.
+fn folder_of(path: &Path) -> String {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    folder.unwrap_or_else(|| Path::new(".")).display().to_string()
 }
 
 /// A type that holds the values of both.
@@ -199,6 +231,9 @@ impl TableProvider for LogTable {
             None => Arc::clone(&self.schema),
         };
         let mut streams: Vec<Arc<dyn PartitionStream>> = Vec::new();
+        if self.captures.iter().any(|path| is_stdin(path)) {
+            self.shared.take_stdin()?;
+        }
         if !self.captures.is_empty() {
             streams.push(Arc::new(CaptureRows {
                 schema: Arc::clone(&schema),
@@ -215,13 +250,38 @@ impl TableProvider for LogTable {
                 schema: Arc::clone(&schema),
                 path: text.path.clone(),
                 format: text.format,
+                log: self.name.clone(),
+                capture: self.shared.options.each.then(|| folder_of(&text.path)),
                 fields: text.fields.clone(),
                 shared: Arc::clone(&self.shared),
             }));
         }
         let mut plans: Vec<Arc<dyn ExecutionPlan>> = Vec::new();
-        if let Some(parquet) = &self.parquet {
-            plans.push(parquet.scan(state, projection, filters, limit).await?);
+        for (capture, parquet) in &self.parquet {
+            let Some(capture) = capture else {
+                plans.push(parquet.scan(state, projection, filters, limit).await?);
+                continue;
+            };
+            // The column of the capture is the last one of the table, and in no file.
+            let last = self.schema.fields().len() - 1;
+            let columns = projection.cloned().unwrap_or_else(|| (0..=last).collect());
+            let in_files: Vec<usize> = columns.iter().copied().filter(|at| *at != last).collect();
+            let is_of_files =
+                |filter: &&Expr| !filter.column_refs().iter().any(|column| column.name == CAPTURE);
+            let filters: Vec<Expr> = filters.iter().filter(is_of_files).cloned().collect();
+            let plan = parquet.scan(state, Some(&in_files), &filters, limit).await?;
+            let mut next = 0;
+            let column = |at: &usize| -> (Arc<dyn PhysicalExpr>, String) {
+                if *at == last {
+                    let name = ScalarValue::Utf8(Some(capture.clone()));
+                    return (Arc::new(Literal::new(name)), CAPTURE.to_owned());
+                }
+                let name = self.schema.field(*at).name();
+                next += 1;
+                (Arc::new(Column::new(name, next - 1)), name.clone())
+            };
+            let columns: Vec<_> = columns.iter().map(column).collect();
+            plans.push(Arc::new(ProjectionExec::try_new(columns, plan)?));
         }
         if !streams.is_empty() {
             let plan =

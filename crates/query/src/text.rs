@@ -42,6 +42,8 @@ const ROWS: usize = 8 << 10;
 const LOOKED_AT: usize = 10_000;
 /// Columns of a JSON log that no log of Zeek has: more are not read, and reported.
 const COLUMNS: usize = 1_000;
+/// Logs of a file at the most.
+const LOGS: usize = 1_000;
 /// Names of columns that are reported.
 const REPORTED: usize = 100;
 /// Bytes of a line at the most: a row has at most some hundred strings of 4 KiB.
@@ -54,6 +56,9 @@ pub(crate) struct TextRows {
     pub(crate) schema: SchemaRef,
     pub(crate) path: PathBuf,
     pub(crate) format: Format,
+    pub(crate) log: String,
+    /// What the rows have in the column of the capture.
+    pub(crate) capture: Option<String>,
     /// All columns of a JSON log.
     pub(crate) fields: Vec<Field>,
     pub(crate) shared: Arc<Shared>,
@@ -68,16 +73,18 @@ impl PartitionStream for TextRows {
         let mut builder = RecordBatchReceiverStream::builder(Arc::clone(&self.schema), 2);
         let to = builder.tx();
         let schema = Arc::clone(&self.schema);
-        let (path, format) = (self.path.clone(), self.format);
+        let (path, format, log) = (self.path.clone(), self.format, self.log.clone());
         let (fields, shared) = (self.fields.clone(), Arc::clone(&self.shared));
+        let capture = self.capture.clone();
         builder.spawn_blocking(move || {
             let send = |batch: RecordBatch| {
-                let fits = fit(&batch, &schema).map_err(DataFusionError::from);
+                let fits = fit(&batch, &schema, capture.as_deref()).map_err(DataFusionError::from);
                 to.blocking_send(fits).is_ok()
             };
             let mut problems = Problems::default();
             let read = open(&path).and_then(|input| match format {
-                Format::Json => json(input, &fields, &schema, &mut problems, send),
+                Format::Json => json(input, None, &fields, &schema, &mut problems, send),
+                Format::MixedJson => json(input, Some(&log), &fields, &schema, &mut problems, send),
                 _ => tsv(input, &schema, &mut problems, send),
             });
             problems.report(&path, &shared);
@@ -451,23 +458,98 @@ fn unescape(text: &[u8]) -> Vec<u8> {
 
 /// The columns of a JSON log: those of Zeek's log of that name that its first rows have, in its order, and all others.
 pub(crate) fn json_schema(mut input: Box<dyn BufRead + Send>, log: &str) -> io::Result<Schema> {
-    let known = gannet_engine::schemas().into_iter().find(|schema| schema.path == log);
-    let known = known.map_or_else(Vec::new, |schema| schema.fields);
-    let mut others: Vec<(String, Found)> = Vec::new();
-    let mut seen = vec![false; known.len()];
-    let (mut line, mut row) = (Vec::new(), Vec::new());
-    let mut damage = None;
+    let mut columns = Columns::of(log);
+    let (mut line, mut damage) = (Vec::new(), None);
     for _ in 0..LOOKED_AT {
         // Damage is reported where rows are read.
         if !read_line(&mut input, &mut line, &mut damage) {
             break;
         }
         let Ok(Value::Object(object)) = serde_json::from_slice(&line) else { continue };
+        columns.add(&object);
+    }
+    Ok(columns.schema())
+}
+
+/// The member of a JSON row that names its log, where rows of several logs are in a file.
+pub(crate) const PATH: &str = "_path";
+
+/// Whether a JSON log begins with a row that names its log.
+pub(crate) fn names_logs(input: &mut dyn BufRead) -> bool {
+    let (mut line, mut damage) = (Vec::new(), None);
+    while read_line(input, &mut line, &mut damage) {
+        if !line.trim_ascii().is_empty() {
+            return log_of(&line).is_some();
+        }
+    }
+    false
+}
+
+/// The log that a row names.
+fn log_of(line: &[u8]) -> Option<String> {
+    // As `analyze --out -` writes it.
+    let rest = line.strip_prefix(b"{\"_path\":\"");
+    let end = rest.and_then(|rest| rest.iter().position(|b| matches!(b, b'"' | b'\\')));
+    if let (Some(rest), Some(end)) = (rest, end)
+        && rest.get(end) == Some(&b'"')
+    {
+        return String::from_utf8(rest.get(..end)?.to_vec()).ok();
+    }
+    match serde_json::from_slice(line) {
+        Ok(Value::Object(object)) => object.get(PATH)?.as_str().map(str::to_owned),
+        _ => None,
+    }
+}
+
+/// The logs of a JSON file whose rows name them, and their columns as `json_schema` finds them. All of the file is read.
+pub(crate) fn mixed_schemas(
+    mut input: Box<dyn BufRead + Send>,
+) -> io::Result<Vec<(String, Schema)>> {
+    let mut logs: BTreeMap<String, (usize, Columns)> = BTreeMap::new();
+    let (mut line, mut damage) = (Vec::new(), None);
+    while read_line(&mut input, &mut line, &mut damage) {
+        let Some(log) = log_of(&line) else { continue };
+        if !logs.contains_key(&log) {
+            if logs.len() == LOGS {
+                let text = format!("rows of more than {LOGS} logs");
+                return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+            }
+            logs.insert(log.clone(), (0, Columns::of(&log)));
+        }
+        let Some((rows, columns)) = logs.get_mut(&log).filter(|(rows, _)| *rows < LOOKED_AT) else {
+            continue;
+        };
+        let Ok(Value::Object(mut object)) = serde_json::from_slice(&line) else { continue };
+        object.remove(PATH);
+        columns.add(&object);
+        *rows += 1;
+    }
+    Ok(logs.into_iter().map(|(log, (_, columns))| (log, columns.schema())).collect())
+}
+
+/// Columns that rows of a JSON log have.
+struct Columns {
+    /// Those of Zeek's log, and whether a row has them.
+    known: Vec<(Field, bool)>,
+    others: Vec<(String, Found)>,
+    row: Vec<(String, Value)>,
+}
+
+impl Columns {
+    fn of(log: &str) -> Self {
+        let known = gannet_engine::schemas().into_iter().find(|schema| schema.path == log);
+        let known = known.map_or_else(Vec::new, |schema| schema.fields);
+        let known = known.into_iter().map(|field| (field, false)).collect();
+        Self { known, others: Vec::new(), row: Vec::new() }
+    }
+
+    fn add(&mut self, object: &Map<String, Value>) {
+        let Self { known, others, row } = self;
         row.clear();
-        flatten("", &object, &mut row);
-        for (name, value) in &row {
-            if let Some(at) = known.iter().position(|field| field.name == name) {
-                seen[at] = true;
+        flatten("", object, row);
+        for (name, value) in row {
+            if let Some((_, seen)) = known.iter_mut().find(|(field, _)| field.name == name) {
+                *seen = true;
             } else if let Some((_, found)) = others.iter_mut().find(|(known, _)| known == name) {
                 found.add(value);
             } else if others.len() < COLUMNS {
@@ -477,16 +559,16 @@ pub(crate) fn json_schema(mut input: Box<dyn BufRead + Send>, log: &str) -> io::
             }
         }
     }
-    let mut fields: Vec<Field> = known
-        .into_iter()
-        .zip(seen)
-        .filter(|(f, seen)| *seen || !f.optional)
-        .map(|(f, _)| f)
-        .collect();
-    fields.extend(
-        others.iter().filter_map(|(name, found)| gannet_columns::field(name, found.ty(name))),
-    );
-    Ok(gannet_columns::schema(&fields, TimeUnit::Microseconds))
+
+    fn schema(self) -> Schema {
+        let is_read = |(field, seen): &(Field, bool)| *seen || !field.optional;
+        let known = self.known.into_iter().filter(is_read).map(|(field, _)| field);
+        let mut fields: Vec<Field> = known.collect();
+        let others = self.others.iter();
+        fields
+            .extend(others.filter_map(|(name, found)| gannet_columns::field(name, found.ty(name))));
+        gannet_columns::schema(&fields, TimeUnit::Microseconds)
+    }
 }
 
 /// What values of a column are.
@@ -542,8 +624,10 @@ fn flatten(prefix: &str, object: &Map<String, Value>, to: &mut Vec<(String, Valu
     }
 }
 
+/// The rows of a JSON log, or of one log of several in a file.
 fn json(
     mut input: Box<dyn BufRead + Send>,
+    log: Option<&str>,
     all: &[Field],
     schema: &SchemaRef,
     problems: &mut Problems,
@@ -558,10 +642,20 @@ fn json(
         if line.trim_ascii().is_empty() {
             continue;
         }
-        let Ok(Value::Object(object)) = serde_json::from_slice(&line) else {
+        if let Some(log) = log
+            && log_of(&line).is_some_and(|other| other != log)
+        {
+            continue;
+        }
+        let Ok(Value::Object(mut object)) = serde_json::from_slice(&line) else {
             problems.lines += 1;
             continue;
         };
+        // Without a name it is a row of no log.
+        if log.is_some() && object.remove(PATH).is_none() {
+            problems.lines += 1;
+            continue;
+        }
         row.clear();
         flatten("", &object, &mut row);
         for (name, _) in &row {
@@ -718,7 +812,7 @@ mod tests {
             tsv(input(), &Arc::new(schema), &mut problems, |_| true).unwrap();
             let schema = json_schema(input(), "conn").unwrap();
             let fields = gannet_columns::fields_of(&schema);
-            json(input(), &fields, &Arc::new(schema), &mut problems, |_| true).unwrap();
+            json(input(), None, &fields, &Arc::new(schema), &mut problems, |_| true).unwrap();
         }
     }
 }

@@ -1,6 +1,7 @@
 //! `gannet packets`: a line a packet, as `tcpdump -n` prints them, or what the packets are together.
 
 mod line;
+mod messages;
 mod slices;
 mod summary;
 
@@ -113,7 +114,7 @@ pub(crate) struct Args {
         conflicts_with_all = ["rows", "uid"]
     )]
     seed: u64,
-    /// Write the packets of --uid or --where into a capture instead
+    /// Write the packets of --uid or --where into a capture instead: .pcap or .pcapng, and .gz, .zst, .xz or .lz4 behind it
     #[arg(short, long, value_name = "OUT", requires = "slice")]
     write: Option<PathBuf>,
     /// Number of hosts and host pairs that --summary prints

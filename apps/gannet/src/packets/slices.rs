@@ -22,6 +22,7 @@ use gannet_index::Slices;
 use gannet_wire::Transport;
 
 use super::line::Printer;
+use super::messages::Segments;
 use crate::filter::like;
 use crate::index::warn_of_forgotten;
 use crate::outcome::Outcome;
@@ -36,14 +37,21 @@ pub(crate) struct Wanted {
     pub(crate) uid: String,
     /// From this time on and before that one, in microseconds since 1970.
     pub(crate) within: Option<(i64, i64)>,
-    /// Of DNS messages over UDP only those with this number.
+    /// Of DNS messages only those with this number.
     pub(crate) message: Option<u16>,
+    /// The messages are in the streams of a TCP connection.
+    pub(crate) is_stream: bool,
 }
 
 impl Wanted {
     /// All packets of a uid.
     pub(crate) fn all(uid: String) -> Self {
-        Self { uid, within: None, message: None }
+        Self { uid, within: None, message: None, is_stream: false }
+    }
+
+    /// The number and the times of messages in the streams of a TCP connection.
+    fn of_stream(&self) -> Option<(u16, (i64, i64))> {
+        Some((self.message.filter(|_| self.is_stream)?, self.within?))
     }
 
     fn has(&self, packet: &Packet<'_>) -> bool {
@@ -169,6 +177,12 @@ pub(super) fn run(
                 terminal.error(&error);
                 return Ok(Outcome::NoCapture);
             }
+            if let Some(format) = paths::unknown_format(path) {
+                let path = path.display();
+                terminal.note(&format_args!(
+                    "{path} is written as {format}; .pcap and .pcapng at the end of the name choose the format"
+                ));
+            }
             To::Capture(Box::new(Writer::create(path, like(files))?))
         }
         None => {
@@ -240,6 +254,33 @@ fn captures(paths: &[PathBuf]) -> io::Result<Vec<PathBuf>> {
     Ok(found.map(|found| found.path).collect())
 }
 
+/// The streams of TCP connections whose messages are wanted.
+fn streams<'w>(
+    file: &Path,
+    index: &mut Index,
+    wanted: &'w [Wanted],
+) -> Result<HashMap<&'w str, Segments>, Error> {
+    let of_streams = wanted.iter().filter(|wanted| wanted.of_stream().is_some());
+    let uids: BTreeSet<&str> = of_streams.map(|wanted| &*wanted.uid).collect();
+    let mut all: HashMap<&str, Segments> = HashMap::new();
+    let mut numbers: Vec<(u64, &str)> = Vec::new();
+    for uid in uids {
+        let found = index.packets(uid.as_bytes())?.unwrap_or_default();
+        numbers.extend(found.into_iter().map(|number| (number, uid)));
+    }
+    // A packet in a tunnel is one of several connections.
+    numbers.sort_unstable();
+    let mut each: Vec<_> = numbers.iter().map(|(number, _)| *number).collect();
+    each.dedup();
+    Slices::new(file, index).read(&each, |packet| {
+        let first = numbers.partition_point(|(number, _)| *number < packet.number);
+        let of_packet = numbers.iter().skip(first).take_while(|(n, _)| *n == packet.number);
+        of_packet.for_each(|(_, uid)| all.entry(uid).or_default().push(packet));
+        Ok::<_, Error>(())
+    })?;
+    Ok(all)
+}
+
 /// The packets of a capture; the uids of which it has packets.
 fn slice<'w>(
     file: &Path,
@@ -257,9 +298,14 @@ fn slice<'w>(
     let mut requests: HashMap<u64, Vec<&Wanted>> = HashMap::new();
     let mut whole = HashSet::new();
     let mut uids = BTreeSet::new();
+    let streams = streams(file, &mut index, wanted)?;
     for wanted in wanted {
-        let found = index.packets(wanted.uid.as_bytes())?.unwrap_or_default();
-        if wanted.within.is_none() && wanted.message.is_none() {
+        let mut found = index.packets(wanted.uid.as_bytes())?.unwrap_or_default();
+        if let Some((id, within)) = wanted.of_stream() {
+            let segments = streams.get(&*wanted.uid);
+            found = segments.and_then(|all| all.packets_of(id, within)).unwrap_or(found);
+            whole.extend(found.iter().copied());
+        } else if wanted.within.is_none() && wanted.message.is_none() {
             whole.extend(found.iter().copied());
         } else {
             for number in &found {

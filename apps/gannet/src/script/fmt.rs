@@ -2,8 +2,10 @@
 
 use std::fs;
 use std::io::Read as _;
+use std::path::Path;
 
 use anyhow::Context as _;
+use gannet_capture::NewFile;
 use gannet_script::tools::format;
 
 use crate::out;
@@ -49,7 +51,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             }
         } else if args.write && file != "-" {
             if text != source {
-                replace(file, &text)?;
+                // A full disk loses nothing.
+                NewFile::write(Path::new(file), &text).with_context(|| file.to_owned())?;
             }
         } else {
             out::write(&text)?;
@@ -66,15 +69,4 @@ fn read(file: &str) -> anyhow::Result<Vec<u8>> {
         text = fs::read(file).with_context(|| file.to_owned())?;
     }
     Ok(text)
-}
-
-/// Writes a file to a new name and renames it, so that a full disk loses nothing.
-fn replace(file: &str, text: &[u8]) -> anyhow::Result<()> {
-    let path = fs::canonicalize(file).with_context(|| file.to_owned())?;
-    let mut beside = path.clone().into_os_string();
-    beside.push(".formatted");
-    fs::write(&beside, text).with_context(|| file.to_owned())?;
-    let rights = fs::metadata(&path).with_context(|| file.to_owned())?.permissions();
-    fs::set_permissions(&beside, rights).with_context(|| file.to_owned())?;
-    fs::rename(&beside, &path).with_context(|| file.to_owned())
 }

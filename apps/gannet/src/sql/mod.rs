@@ -1,5 +1,6 @@
 //! `gannet sql`: questions about captures and logs.
 
+mod pager;
 mod prompt;
 
 use std::fs::File;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use arrow_array::Array as _;
+use arrow_array::BooleanArray;
 use arrow_array::Int64Array;
 use arrow_array::StringArray;
 use gannet_capture::NewFile;
@@ -34,8 +36,10 @@ use crate::out;
 use crate::outcome::Outcome;
 use crate::packets::Wanted;
 use crate::paths::InputFile;
+use crate::stdin;
 use crate::stop::Stop;
 use crate::terminal::Terminal;
+use pager::Paged;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -45,6 +49,8 @@ Examples:
   gannet sql \"SELECT id.resp_h, sum(orig_bytes) FROM conn
               WHERE cidr(id.orig_h, '10.0.0.0/8') GROUP BY id.resp_h\" 'logs/*.parquet' --csv
   gannet sql \"SELECT * FROM 'trace.pcap'.http\" --json  another log of a capture
+  tcpdump -w - -i eth0 -c 1000 | gannet sql 'SELECT service, count(*) FROM conn GROUP BY service' -
+                                                      a capture on standard input
   gannet sql logs/                                    a prompt: .tables, .help
 
 Tables are named after their logs: conn, dns, http, ... Zeek's names need no quotes: id.orig_h.";
@@ -60,7 +66,7 @@ pub(crate) struct Args {
     /// The query; - reads queries from standard input
     #[arg(value_name = "SQL")]
     sql: Option<String>,
-    /// Captures, logs, folders of both, and patterns like 'logs/*/dns.*'
+    /// Captures, logs, folders of both, and patterns like 'logs/*/dns.*'; - is a capture on standard input
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
     /// Comma-separated values with a line of names; what is written where standard output is no terminal
@@ -75,12 +81,18 @@ pub(crate) struct Args {
     /// A table, also where standard output is no terminal
     #[arg(long, group = "how")]
     table: bool,
+    /// Do not show long tables on a terminal through a pager, which is that of PAGER or less
+    #[arg(long)]
+    no_pager: bool,
     /// Write the answer to this file; .csv, .json and .parquet choose the format
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Memory of sorts, groups and joins; beyond it they use temporary files
     #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = limits::size)]
     memory: u64,
+    /// Analyse each capture alone; every table has a column 'capture': its path, or the folder of a log
+    #[arg(long)]
+    each: bool,
     /// Threads; by default one for each core
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..))]
     threads: Option<u8>,
@@ -143,6 +155,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         terminal.hint(&"the query comes first, before the paths");
         return Ok(Outcome::NoCapture);
     }
+    let has_stdin = paths.iter().any(|path| path == Path::new("-"));
+    if has_stdin && sql.is_none() {
+        terminal.error(&"-: standard input has a capture or queries, not both");
+        terminal.hint(&"the query is the first argument: gannet sql 'SELECT ...' -");
+        return Ok(Outcome::NoCapture);
+    }
     let session = match Session::new(&paths, args.options(filter)) {
         Ok(session) => session,
         Err(error) => return Ok(report(&error, &terminal)),
@@ -157,6 +175,15 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     }
     let stop = Stop::on_signals().context("signals")?;
     stop.also(&session.stop());
+    if has_stdin {
+        match stdin::open(&stop) {
+            Ok(reader) => session.set_stdin(reader),
+            Err(error) => {
+                terminal.error(&error);
+                return Ok(stop.asked().unwrap_or(Outcome::NoCapture));
+            }
+        }
+    }
     let queries = match sql {
         Some(sql) => vec![sql],
         None => {
@@ -232,6 +259,7 @@ impl Args {
         if let Some(threads) = self.threads {
             options.threads = usize::from(threads);
         }
+        options.each = self.each;
         options.analysis.ignore_checksums = self.no_checksums;
         options.analysis.seed = self.seed;
         options.analysis.filter = filter;
@@ -259,7 +287,16 @@ impl Args {
             return Ok(Outcome::NoCapture);
         }
         let written = match &self.out {
-            None => write(session, sql, form, BufWriter::new(io::stdout()), None).map(drop),
+            None => {
+                let out = Paged::new(form == Form::Table && !self.no_pager);
+                match write(session, sql, form, BufWriter::new(out), None) {
+                    Ok(out) => {
+                        let out = out.into_inner().map_err(io::IntoInnerError::into_error);
+                        out.and_then(Paged::finish).map_err(Failed::Write)
+                    }
+                    Err(error) => Err(error),
+                }
+            }
             Some(path) => {
                 let file = NewFile::create(path).with_context(|| path.display().to_string())?;
                 match write(session, sql, form, BufWriter::new(file), Some(path)) {
@@ -350,7 +387,7 @@ fn write<W: Write + Send>(
     Ok(out)
 }
 
-/// The packets of the rows of a log for which a condition is true: of dns over UDP those of the query and its answer, of http and
+/// The packets of the rows of a log for which a condition is true: of dns those of the query and its answer, of http and
 /// smtp those up to the next request of the connection, of all others those of the uid. What goes wrong is printed.
 pub(crate) fn wanted(
     paths: &[PathBuf],
@@ -362,6 +399,10 @@ pub(crate) fn wanted(
     // The condition begins in the second line of the query.
     let failed = |error: Error| report(&error.in_part(condition, 2), terminal);
     let options = Options { analysis, ..Options::default() };
+    if paths.iter().any(|path| path == Path::new("-")) {
+        terminal.error(&"-: rows of standard input lead to no packets: name the file");
+        return Err(Outcome::NoCapture);
+    }
     let session = Session::new(paths, options).map_err(failed)?;
     if session.columns(log).map_err(failed)?.field_with_name("uid").is_err() {
         terminal.error(&format_args!("rows of {log} have no uid, which leads to packets"));
@@ -371,33 +412,35 @@ pub(crate) fn wanted(
     let with_next = |order: &str| {
         format!("(SELECT *, lead(ts) OVER (PARTITION BY {order}) AS _next FROM {log})")
     };
-    let (from, start, until, message) = match log {
-        // The answer is in the packet at ts + rtt, or without rtt before the next query with the same number. Over TCP, a
-        // query may be in packets before its own.
+    let (from, start, until, message, is_stream) = match log {
+        // The answer is in the packet at ts + rtt, or without rtt before the next query with the same number. Over TCP, these
+        // are the times at which the messages are complete.
         "dns" => (
             with_next("uid, trans_id ORDER BY ts"),
-            "CASE proto WHEN 'tcp' THEN NULL ELSE CAST(ts AS BIGINT) END",
+            "CAST(ts AS BIGINT)",
             "CASE WHEN rtt IS NULL THEN CAST(_next AS BIGINT) \
              ELSE CAST(ts AS BIGINT) + CAST(round(rtt * 1000000) AS BIGINT) + 2 END",
-            "CASE proto WHEN 'tcp' THEN NULL ELSE trans_id END",
+            "trans_id",
+            "coalesce(proto = 'tcp', false)",
         ),
         "http" | "smtp" => {
             let from = with_next("uid ORDER BY ts, trans_depth");
-            (from, "CAST(ts AS BIGINT)", "CAST(_next AS BIGINT)", NONE)
+            (from, "CAST(ts AS BIGINT)", "CAST(_next AS BIGINT)", NONE, "false")
         }
-        log => (log.to_owned(), NONE, NONE, NONE),
+        log => (log.to_owned(), NONE, NONE, NONE, "false"),
     };
     let sql = format!(
-        "SELECT DISTINCT uid, {start} AS _from, {until} AS _until, CAST({message} AS BIGINT) AS _id \
-         FROM {from} WHERE uid IS NOT NULL AND (\n{condition}\n) ORDER BY _from, uid"
+        "SELECT DISTINCT uid, {start} AS _from, {until} AS _until, CAST({message} AS BIGINT) AS _id, \
+         {is_stream} AS _stream FROM {from} WHERE uid IS NOT NULL AND (\n{condition}\n) ORDER BY _from, uid"
     );
     let mut answer = session.query(&sql).map_err(failed)?;
     let mut all = Vec::new();
     while let Some(batch) = answer.next().map_err(failed)? {
         let uids = batch.column(0).as_any().downcast_ref::<StringArray>();
         let number = |at: usize| batch.column(at).as_any().downcast_ref::<Int64Array>();
-        let (Some(uids), Some(from), Some(until), Some(id)) =
-            (uids, number(1), number(2), number(3))
+        let is_stream = batch.column(4).as_any().downcast_ref::<BooleanArray>();
+        let (Some(uids), Some(from), Some(until), Some(id), Some(is_stream)) =
+            (uids, number(1), number(2), number(3), is_stream)
         else {
             terminal.error(&format_args!("{log} has no uid that is text"));
             return Err(Outcome::NoCapture);
@@ -408,6 +451,7 @@ pub(crate) fn wanted(
                 uid: uids.value(row).to_owned(),
                 within: value(from).map(|from| (from, value(until).unwrap_or(i64::MAX))),
                 message: value(id).and_then(|id| u16::try_from(id).ok()),
+                is_stream: is_stream.value(row),
             });
         }
     }
@@ -419,13 +463,13 @@ pub(crate) fn wanted(
 /// What `.help` prints.
 fn help() -> String {
     let mut text = "\
-Queries end with ;
-  .tables         the tables
+Queries end with ; and may have several lines
+  .tables         the tables, and the files that they are made of
   .schema TABLE   the columns of a table
-  .functions      functions that SQL has not got
+  .functions      functions that gannet adds to SQL
   .help           this
   .quit           ends the prompt, as Ctrl-D does
-Ctrl-C ends a query."
+Ctrl-C ends a query that runs, and clears one that is typed."
         .to_owned();
     text.push('\n');
     text

@@ -77,6 +77,12 @@ pub(super) fn run(args: &Args, session: &Session, terminal: &Terminal) -> anyhow
                     }
                     continue;
                 }
+                if let Some(command) = word(&line) {
+                    if !self::command(command, session, terminal)? {
+                        break;
+                    }
+                    continue;
+                }
                 let (queries, rest) = statements(&line);
                 let rest = Some(rest).filter(|rest| !rest.is_empty());
                 for sql in queries.into_iter().chain(rest) {
@@ -94,19 +100,26 @@ pub(super) fn run(args: &Args, session: &Session, terminal: &Terminal) -> anyhow
     Ok(Outcome::Done)
 }
 
+/// The command that a line is which other programs take without a dot.
+fn word(line: &str) -> Option<&'static str> {
+    match line.trim().trim_end_matches(';').trim_end().to_ascii_lowercase().as_str() {
+        "exit" | "quit" | "\\q" => Some(".quit"),
+        "help" | "?" | "\\?" | "\\h" => Some(".help"),
+        "\\d" | "\\dt" => Some(".tables"),
+        _ => None,
+    }
+}
+
 /// A command that begins with a dot; `false` ends the prompt.
 pub(super) fn command(line: &str, session: &Session, terminal: &Terminal) -> io::Result<bool> {
+    let line = line.trim_end_matches(';').trim_end();
     let (name, argument) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let mut out = io::stdout().lock();
     match name {
         ".quit" | ".exit" | ".q" => return Ok(false),
         ".help" => out.write_all(help().as_bytes())?,
         ".functions" => out.write_all(functions().as_bytes())?,
-        ".tables" => {
-            for table in session.tables() {
-                writeln!(out, "{table}")?;
-            }
-        }
+        ".tables" => out.write_all(tables(session, terminal).as_bytes())?,
         ".schema" => match session.columns(argument.trim()) {
             Ok(schema) => {
                 for field in schema.fields() {
@@ -126,6 +139,45 @@ pub(super) fn command(line: &str, session: &Session, terminal: &Terminal) -> io:
     }
     out.flush()?;
     Ok(true)
+}
+
+/// Paths that a line of `.tables` names.
+const PATHS: usize = 3;
+
+/// The tables, each with the files that its rows come from. Captures, of which every log can be made, are named once.
+fn tables(session: &Session, terminal: &Terminal) -> String {
+    let all = session.files_of_tables();
+    let captures = session.captures();
+    let has_logs = all.iter().any(|(_, logs)| !logs.is_empty());
+    let mut text = String::new();
+    for (table, logs) in &all {
+        text.push_str(table);
+        if has_logs {
+            let mut names: Vec<_> =
+                logs.iter().take(PATHS).map(|path| path.display().to_string()).collect();
+            if logs.len() > PATHS {
+                names.push(format!("and {} more", logs.len() - PATHS));
+            }
+            if !captures.is_empty() {
+                names.push("captures".to_owned());
+            }
+            let pad = 20_usize.saturating_sub(table.len());
+            text.push_str(&format!("{:pad$}  {}", "", names.join(", ")));
+        }
+        text.push('\n');
+    }
+    if let Some(first) = captures.first() {
+        let more = match captures.len() {
+            1 => String::new(),
+            count => format!(" and {} more", count - 1),
+        };
+        let names = format!("{}{more}", first.display());
+        terminal.note(&format_args!("any of these logs can be made of captures: {names}"));
+    }
+    if all.is_empty() {
+        terminal.note(&"no capture or log is given; FROM 'trace.pcap' names one in a query");
+    }
+    text
 }
 
 /// Commands, which begin with a dot.
@@ -235,7 +287,8 @@ impl Validator for Words {
     fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
         let text = context.input();
         let (_, rest) = statements(text);
-        let is_complete = rest.is_empty() || text.trim_start().starts_with('.');
+        let is_command = text.trim_start().starts_with('.') || word(text).is_some();
+        let is_complete = rest.is_empty() || is_command;
         Ok(if is_complete { ValidationResult::Valid(None) } else { ValidationResult::Incomplete })
     }
 }
@@ -280,6 +333,13 @@ mod tests {
         assert_eq!(both, [".tables", "SELECT\n.5", "SELECT 2", ".quit"]);
         let (queries, rest) = statements("SELECT /* a; 'b */ 1; SELECT 2");
         assert_eq!((queries, rest.as_str()), (vec!["SELECT /* a; 'b */ 1".to_owned()], "SELECT 2"));
+    }
+
+    #[test]
+    fn commands_without_a_dot_are_known() {
+        assert_eq!(word(" EXIT; "), Some(".quit"));
+        assert_eq!(word("\\dt"), Some(".tables"));
+        assert_eq!(word("exit now"), None);
     }
 
     #[test]

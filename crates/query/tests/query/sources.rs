@@ -91,6 +91,78 @@ fn the_same_log_of_several_files_is_one_table() {
 }
 
 #[test]
+fn each_capture_alone_is_named_in_every_table() {
+    let scratch = Scratch::new("each");
+    let (a, b) = (scratch.path("a.pcap"), scratch.path("b.pcap"));
+    for path in [&a, &b] {
+        fs::copy(crate::support::sample(), path).unwrap();
+    }
+    let options = || Options { threads: 2, each: true, ..Options::default() };
+    let names = [&a, &b].map(|path| path.display().to_string());
+    let both = Session::new(&[a.clone(), b.clone()], options()).unwrap();
+    let counts = "SELECT capture, count(*) FROM conn GROUP BY capture ORDER BY capture";
+    let expected = names.clone().map(|name| vec![name, "10".to_owned()]);
+    assert_eq!(rows(&both, counts).unwrap(), expected);
+    // The uids of both are the same.
+    let dns = rows(&both, "SELECT count(*) FROM dns").unwrap().concat();
+    let joined = "SELECT count(*) FROM conn JOIN dns USING (capture, uid)";
+    assert_eq!(rows(&both, joined).unwrap().concat(), dns);
+    let limited = "SELECT capture, uid FROM conn LIMIT 12";
+    assert_eq!(rows(&both, limited).unwrap().len(), 12);
+    // Logs of folders, in all formats.
+    for format in ["parquet", "tsv", "json"] {
+        scratch.analyze(&a, format);
+    }
+    let folders = ["parquet", "tsv", "json"].map(|format| scratch.path(format));
+    let mut paths = folders.to_vec();
+    paths.push(b.clone());
+    let all = Session::new(&paths, options()).unwrap();
+    let mut expected: Vec<_> = folders.iter().map(|path| path.display().to_string()).collect();
+    expected.push(names[1].clone());
+    expected.sort();
+    let counts = rows(&all, counts).unwrap();
+    assert_eq!(
+        counts,
+        expected.into_iter().map(|name| vec![name, "10".into()]).collect::<Vec<_>>()
+    );
+    let of_one = format!(
+        "SELECT count(*), max(capture), count(DISTINCT uid) FROM conn WHERE capture LIKE '%{}' AND proto = 'udp'",
+        "/parquet"
+    );
+    let of_one = rows(&all, &of_one).unwrap().concat();
+    assert!(of_one[0] == of_one[2] && of_one[1].ends_with("/parquet"), "{of_one:?}");
+    let whole = rows(&all, "SELECT * FROM conn WHERE capture LIKE '%/parquet' LIMIT 1").unwrap();
+    assert!(whole[0].last().unwrap().ends_with("/parquet"), "{whole:?}");
+    // Alone as well.
+    let named = Session::new(&[], options()).unwrap();
+    let one = format!("SELECT DISTINCT capture FROM '{}'.dns", names[0]);
+    assert_eq!(rows(&named, &one).unwrap(), [[names[0].clone()]]);
+}
+
+#[test]
+fn rows_of_several_logs_in_a_file_are_several_tables() {
+    let scratch = Scratch::new("mixed-json");
+    let file = scratch.path("all.json");
+    let conn = r#"{"_path":"conn","ts":1.5,"uid":"C1","id.orig_h":"10.0.0.1","duration":2.0}"#;
+    let dns = r#"{"ts":2.5,"uid":"C1","_path":"dns","query":"a.test","_write_ts":3.5}"#;
+    let own = r#"{"_path":"own","n":1}"#;
+    fs::write(&file, format!("{conn}\n{dns}\n\n{conn}\n{own}\n{{\"n\":1}}\n")).unwrap();
+    let all = session(std::slice::from_ref(&file));
+    assert_eq!(all.tables(), ["conn", "dns", "own"]);
+    assert_eq!(rows(&all, "SELECT count(*), max(duration) FROM conn").unwrap(), [["2", "2.0"]]);
+    let (_, damaged) = all.problems();
+    assert!(damaged.len() == 1 && damaged[0].contains("1 line is no row"), "{damaged:?}");
+    let joined = "SELECT query, n FROM dns JOIN own ON true WHERE _write_ts > 3";
+    assert_eq!(rows(&all, joined).unwrap(), [["a.test", "1"]]);
+    let name = file.display();
+    let one = format!("SELECT id.orig_h FROM '{name}'.conn");
+    assert_eq!(rows(&session(&[]), &one).unwrap(), [["10.0.0.1"], ["10.0.0.1"]]);
+    let (text, hint) = error(&session(&[]), &format!("SELECT * FROM '{name}'"));
+    assert!(text.contains("has several logs: conn, dns, own"), "{text}");
+    assert!(hint.unwrap().ends_with("'.conn"));
+}
+
+#[test]
 fn names_that_are_wrong_are_pointed_at() {
     let session = session(&[crate::support::sample()]);
     let (text, hint) = error(&session, "SELECT uid,\n  id.orig_x FROM conn");
@@ -145,7 +217,7 @@ fn functions_refuse_their_arguments_as_part_of_the_query() {
         ("SELECT cidr(id.orig_h, 'x') FROM conn", "'x' is no network"),
         ("SELECT hist(ts, '1y') FROM conn", "'1y' is no interval"),
         ("SELECT uid FROM conn WHERE service = 5", "annot cast string"),
-        ("SELECT uid FROM conn WHERE ts < 'yesterday'", "error parsing timestamp from 'yesterday'"),
+        ("SELECT uid FROM conn WHERE ts < 'yesterday'", "'yesterday' is no time"),
         ("SELECT cidr(uid) FROM conn", "cidr does not take a string"),
         ("SELECT 1; SELECT 2", "a query is one statement"),
         ("", "the query is empty"),
@@ -354,6 +426,99 @@ fn what_does_not_fit_into_memory_goes_to_files_or_is_refused() {
 }
 
 #[test]
+fn tables_and_columns_are_asked_about() {
+    let scratch = Scratch::new("catalogue");
+    scratch.analyze(&crate::support::sample(), "tsv");
+    let session = session(&[scratch.path("tsv")]);
+    let of = |sql: &str| rows(&session, sql).unwrap();
+    let tables = of("SHOW TABLES").concat();
+    assert!(tables.contains(&"conn".to_owned()) && tables.contains(&"dns".to_owned()));
+    assert_eq!(of("SHOW TABLES LIKE 'con%'"), [["conn"]]);
+    let names = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'";
+    let mut listed = of(names).concat();
+    listed.sort();
+    assert_eq!(listed, tables);
+    let columns = of("DESCRIBE conn");
+    assert_eq!(of("SHOW COLUMNS FROM conn"), columns);
+    assert!(columns.iter().any(|row| row[0] == "id.orig_h"), "{columns:?}");
+    // Case does not matter, and tables that a query named before are not among them.
+    let file = scratch.path("tsv/conn.log");
+    of(&format!("SELECT uid FROM '{}' LIMIT 1", file.display()));
+    let found = "SELECT Column_Name FROM INFORMATION_SCHEMA.Columns c WHERE c.TABLE_NAME = 'conn' AND table_schema = 'public'";
+    assert_eq!(of(found).concat(), columns.iter().map(|row| row[0].clone()).collect::<Vec<_>>());
+    assert_eq!(of(names).len(), tables.len());
+    let (text, hint) = error(&session, "SUMMARIZE dns");
+    assert!(text.starts_with("SUMMARIZE is not supported\n 1 | SUMMARIZE dns\n"), "{text}");
+    assert!(hint.unwrap().contains("DESCRIBE dns"));
+    for (sql, word) in [
+        ("SHOW COLUMNS FROM conn LIKE 'id%'", "information_schema.columns"),
+        ("SHOW TABLES WHERE name = 'conn'", "information_schema.tables"),
+        ("SHOW FUNCTIONS", "routine_name"),
+        ("SHOW COLUMNS FROM con", "conn"),
+        ("SELECT * FROM information_schema.tabels", "tables"),
+    ] {
+        let (text, hint) = error(&session, sql);
+        assert!(text.contains("\n 1 | "), "{sql}: {text}");
+        assert!(hint.as_deref().is_some_and(|hint| hint.contains(word)), "{sql}: {text} {hint:?}");
+    }
+}
+
+#[test]
+fn functions_of_other_engines_have_a_replacement() {
+    let session = session(&[crate::support::sample()]);
+    for (call, instead) in [
+        ("len(uid)", "length(text)"),
+        ("typeof(ts)", "arrow_typeof"),
+        ("quantile(duration, 0.5)", "approx_percentile_cont"),
+        ("strftime(ts, '%H')", "to_char"),
+        ("arg_max(uid, duration)", "first_value"),
+    ] {
+        let (text, hint) = error(&session, &format!("SELECT {call} FROM conn"));
+        let carets = "^".repeat(call.find('(').unwrap());
+        assert!(text.contains("no function is named '"), "{call}: {text}");
+        assert!(text.ends_with(&format!(" {carets}")), "{call}: {text}");
+        assert!(hint.as_deref().is_some_and(|hint| hint.contains(instead)), "{call}: {hint:?}");
+    }
+}
+
+#[test]
+fn times_are_compared_as_times_everywhere() {
+    let session = session(&[crate::support::sample()]);
+    let count = |condition: &str| {
+        let sql = format!("SELECT count(*) FROM conn WHERE {condition}");
+        rows(&session, &sql).unwrap().concat().swap_remove(0)
+    };
+    let times = rows(&session, "SELECT min(ts), epoch(min(ts)) FROM conn").unwrap().concat();
+    let [first, epoch] = &times[..] else { panic!("{times:?}") };
+    assert_eq!(count(&format!("ts = '{first}'")), "1");
+    assert_eq!(count(&format!("ts IN ('{first}', '1999-01-01')")), "1");
+    assert_eq!(count(&format!("ts NOT IN ('{first}')")), "9");
+    assert_eq!(count(&format!("ts IN ({epoch}, 0)")), "1");
+    assert_eq!(count(&format!("ts BETWEEN '{first}' AND {epoch}")), "1");
+    assert_eq!(count(&format!("'{first}' BETWEEN ts AND ts + 1")), "1");
+    assert_eq!(count(&format!("ts IS DISTINCT FROM '{first}'")), "9");
+    assert_eq!(count("duration NOT BETWEEN INTERVAL '0 seconds' AND INTERVAL '1 day'"), "0");
+    assert_eq!(count("id.orig_p BETWEEN -1 AND 70000"), "10");
+    for (wrong, word) in [
+        ("ts = 'yesterday'", "yesterday"),
+        ("ts > '2024-13-01'", "2024-13-01"),
+        ("ts IN ('1999-01-01', 'never')", "never"),
+        ("ts BETWEEN '1999-01-01' AND 'soon'", "soon"),
+        ("ts = ''", ""),
+    ] {
+        let (text, hint) = error(&session, &format!("SELECT uid FROM conn WHERE {wrong}"));
+        assert!(text.starts_with(&format!("'{word}' is no time\n 1 | ")), "{wrong}: {text}");
+        let carets = "^".repeat(word.len() + 2);
+        assert!(text.ends_with(&format!(" {carets}")), "{wrong}: {text}");
+        assert!(hint.is_some_and(|hint| hint.contains("seconds since 1970")));
+    }
+    // A value that is another one each time is computed once.
+    let half = "SELECT count(*) FROM generate_series(1, 20000) WHERE random() BETWEEN 0.4 AND 0.6";
+    let half: u32 = rows(&session, half).unwrap().concat()[0].parse().unwrap();
+    assert!((3_600..4_400).contains(&half), "{half}");
+}
+
+#[test]
 fn numbers_do_not_wrap() {
     let session = session(&[crate::support::sample()]);
     let of = |sql: &str| rows(&session, sql).unwrap().swap_remove(0);
@@ -383,6 +548,20 @@ fn numbers_do_not_wrap() {
         assert!(text.contains("is no bigint"), "{wrong}: {text}");
         assert!(hint.unwrap().contains("cast"), "{wrong}");
     }
+    // A window that slides.
+    let window = "OVER (ORDER BY k ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)";
+    let (text, _) = error(&session, &format!("SELECT sum(DISTINCT x) {window} {many}"));
+    assert!(text.starts_with("a sum is no bigint\n 1 | ") && text.contains("^^^"), "{text}");
+    let some = "(VALUES (1, 9223372036854775807), (2, -1), (3, -1), (4, NULL), (5, NULL)) t(k, x)";
+    assert_eq!(
+        rows(&session, &format!("SELECT sum(DISTINCT x) {window} FROM {some} ORDER BY k"))
+            .unwrap()
+            .concat(),
+        ["9223372036854775807", "9223372036854775806", "-1", "-1", ""]
+    );
+    let doubles = format!("SELECT sum(DISTINCT x / 2.0) {window} FROM {some}");
+    let (text, hint) = error(&session, &doubles);
+    assert!(text.contains("adds integers only\n 1 | ") && hint.is_some(), "{text}");
     // The order of rows does not matter.
     let back = "SELECT sum(x) FROM (VALUES (9223372036854775807), (1), (-1)) t(x)";
     assert_eq!(of(back), ["9223372036854775807"]);

@@ -29,13 +29,14 @@ mod program;
 mod stored;
 
 use std::collections::BTreeMap;
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{DirBuilder, File};
 use std::io::{Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::SystemTime;
 
+use gannet_base::NewFile;
 use highway::{HighwayHash as _, HighwayHasher, Key};
 
 pub(crate) use codec::{Codec, Damaged, Read, Reader, Writer, fields};
@@ -350,22 +351,10 @@ impl Cache {
 
         let folder = self.file.parent()?;
         DirBuilder::new().recursive(true).mode(0o700).create(folder).ok()?;
-        let name = format!(".scripts-{}-{:?}", std::process::id(), std::thread::current().id());
-        let temporary = folder.join(name);
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&temporary)
-            .ok()?;
+        let mut file = NewFile::create_private(&self.file).ok()?;
         let head = [MAGIC.as_slice(), &self.key, &digest(&to.bytes)].concat();
-        let written = file.write_all(&head).and_then(|()| file.write_all(&to.bytes));
-        drop(file);
-        if written.and_then(|()| std::fs::rename(&temporary, &self.file)).is_err() {
-            let _ = std::fs::remove_file(&temporary);
-            return None;
-        }
+        file.write_all(&head).and_then(|()| file.write_all(&to.bytes)).ok()?;
+        file.finish().ok()?;
         remove_oldest(folder);
         Some(())
     }

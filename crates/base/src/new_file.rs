@@ -1,4 +1,4 @@
-//! Output files named by the user. A new file replaces an old one by a rename, so that the old
+//! Files that have their names only when they are complete. A new file replaces an old one by a rename, so that the old
 //! bytes remain intact: under other names (hard links), for processes that read them, and after a
 //! failure.
 
@@ -12,10 +12,12 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
 
-/// A file that is written under a temporary name in the same folder, and renamed when complete.
+/// A file that is written under a temporary name in the same folder, and renamed when it is complete and on the disk.
 ///
-/// If it is dropped before [`NewFile::finish`], the old file remains. A path that is not a regular
-/// file (a pipe, a terminal, `/dev/null`) cannot be replaced and is written directly.
+/// The temporary name is unique to the process and the file, so that several writers of one file do not disturb each other:
+/// the last one that finishes replaces the others. If it is dropped before [`NewFile::finish`], the temporary file is removed and
+/// the old file remains. A path that is not a regular file (a pipe, a terminal, `/dev/null`) cannot be replaced and is written
+/// directly.
 #[derive(Debug)]
 pub struct NewFile {
     file: File,
@@ -28,6 +30,21 @@ impl NewFile {
     /// # Errors
     /// If the folder or an old file of that name cannot be written, or the path is a folder.
     pub fn create(path: &Path) -> io::Result<Self> {
+        Self::with(path, OpenOptions::new())
+    }
+
+    /// The same; a file that is new is readable by its owner alone.
+    ///
+    /// # Errors
+    /// As those of [`NewFile::create`].
+    pub fn create_private(path: &Path) -> io::Result<Self> {
+        let mut options = OpenOptions::new();
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        Self::with(path, options)
+    }
+
+    fn with(path: &Path, options: OpenOptions) -> io::Result<Self> {
         let Some(path) = replaceable(path)? else {
             return Ok(Self { file: File::create(path)?, rename: Rename::default() });
         };
@@ -36,7 +53,7 @@ impl NewFile {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(error),
         };
-        let (file, temporary) = temporary(&path)?;
+        let (file, temporary) = temporary(&path, options)?;
         let rename = Rename { names: Some((temporary, path)) };
         if let Some(old) = old {
             // File systems without permissions refuse this, without harm.
@@ -51,19 +68,20 @@ impl NewFile {
     /// If the file cannot be renamed.
     pub fn at_once(self) -> io::Result<File> {
         let (file, rename) = self.into_parts();
-        rename.finish()?;
+        rename.at_once()?;
         Ok(file)
     }
 
-    /// Gives the file its final name.
+    /// Gives the file its final name, once its bytes are on the disk.
     ///
     /// # Errors
-    /// If the file cannot be renamed.
+    /// If the bytes cannot be written, or the file cannot be renamed.
     pub fn finish(self) -> io::Result<()> {
         self.rename.finish()
     }
 
-    pub(crate) fn into_parts(self) -> (File, Rename) {
+    /// The file, and the step that gives it its name.
+    pub fn into_parts(self) -> (File, Rename) {
         (self.file, self.rename)
     }
 
@@ -90,13 +108,28 @@ impl Write for NewFile {
 
 /// The last step of writing a file; without it the temporary file is removed.
 #[derive(Debug, Default)]
-pub(crate) struct Rename {
+pub struct Rename {
     /// The temporary name and the final one; `None` if there is nothing to rename.
     names: Option<(PathBuf, PathBuf)>,
 }
 
 impl Rename {
-    pub(crate) fn finish(mut self) -> io::Result<()> {
+    /// Gives the file its final name, once its bytes are on the disk.
+    ///
+    /// # Errors
+    /// If the bytes cannot be written, or the file cannot be renamed.
+    pub fn finish(self) -> io::Result<()> {
+        if let Some((temporary, _)) = &self.names {
+            OpenOptions::new().write(true).open(temporary)?.sync_data()?;
+        }
+        self.at_once()
+    }
+
+    /// Gives the file its final name.
+    ///
+    /// # Errors
+    /// If the file cannot be renamed.
+    pub fn at_once(mut self) -> io::Result<()> {
         match &self.names {
             Some((temporary, path)) => fs::rename(temporary, path)?,
             None => return Ok(()),
@@ -111,28 +144,6 @@ impl Drop for Rename {
         if let Some((temporary, _)) = &self.names {
             // A failure here cannot be handled.
             let _ = fs::remove_file(temporary);
-        }
-    }
-}
-
-/// Identifies a file independently of its name: device and inode where the system has them.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct FileId(#[cfg(unix)] (u64, u64), #[cfg(not(unix))] PathBuf);
-
-impl FileId {
-    /// The id of an existing file; symbolic links are followed. `None` if the file cannot be looked
-    /// up or is not a regular file.
-    pub fn of(path: &Path) -> Option<Self> {
-        let metadata = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::MetadataExt as _;
-            Some(Self((metadata.dev(), metadata.ino())))
-        }
-        #[cfg(not(unix))]
-        {
-            let _ = metadata;
-            path.canonicalize().ok().map(Self)
         }
     }
 }
@@ -161,13 +172,14 @@ fn replaceable(path: &Path) -> io::Result<Option<PathBuf>> {
 const LINKS: u32 = 40;
 
 /// A new file with a unique name in the folder of `path`.
-fn temporary(path: &Path) -> io::Result<(File, PathBuf)> {
+fn temporary(path: &Path, mut options: OpenOptions) -> io::Result<(File, PathBuf)> {
+    options.write(true).create_new(true);
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let process = std::process::id();
     loop {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let temporary = path.with_file_name(format!(".gannet-{process}-{number}.tmp"));
-        match OpenOptions::new().write(true).create_new(true).open(&temporary) {
+        match options.open(&temporary) {
             Ok(file) => return Ok((file, temporary)),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),
@@ -175,41 +187,27 @@ fn temporary(path: &Path) -> io::Result<(File, PathBuf)> {
     }
 }
 
-/// Writes in pieces that end at multiples of [`PIECE`] in the file, where possible.
-///
-/// Kernels allocate the page cache in units of the write size: from 128 KiB on they look for larger
-/// units, which on virtual machines costs more than the copy.
-pub(crate) struct Pieces<W> {
-    inner: W,
-    /// Bytes written.
-    at: usize,
-}
-
-const PIECE: usize = 64 << 10;
-
-impl<W: Write> Pieces<W> {
-    pub(crate) fn new(inner: W) -> Self {
-        Self { inner, at: 0 }
-    }
-}
-
-impl<W: Write> Write for Pieces<W> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let n = bytes.len().min(PIECE - self.at % PIECE);
-        let n = self.inner.write(&bytes[..n])?;
-        self.at = self.at.wrapping_add(n);
-        Ok(n)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.inner.flush()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test::Dir;
+
+    /// A folder that goes away with the test.
+    struct Dir(PathBuf);
+
+    impl Dir {
+        fn new(name: &str) -> Self {
+            let folder =
+                std::env::temp_dir().join(format!("gannet-new-file-{}-{name}", std::process::id()));
+            fs::create_dir_all(&folder).unwrap();
+            Self(folder)
+        }
+    }
+
+    impl Drop for Dir {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
 
     fn names(dir: &Dir) -> Vec<String> {
         let entries = fs::read_dir(&dir.0).unwrap();
@@ -225,13 +223,11 @@ mod tests {
         let (one, two) = (dir.0.join("one"), dir.0.join("two"));
         fs::write(&one, "old").unwrap();
         fs::hard_link(&one, &two).unwrap();
-        assert_eq!(FileId::of(&one), FileId::of(&two));
         NewFile::write(&two, b"new").unwrap();
         assert_eq!(
             (fs::read(&one).unwrap(), fs::read(&two).unwrap()),
             (b"old".into(), b"new".into())
         );
-        assert_ne!(FileId::of(&one), FileId::of(&two));
         NewFile::create(&one).unwrap().at_once().unwrap().write_all(b"at once").unwrap();
         assert_eq!(fs::read(&one).unwrap(), b"at once");
         assert_eq!(names(&dir), ["one", "two"]);
@@ -274,7 +270,38 @@ mod tests {
     fn devices_are_written_directly() {
         NewFile::write(Path::new("/dev/null"), b"x").unwrap();
         assert!(fs::metadata("/dev/null").is_ok_and(|m| !m.is_file()));
-        assert_eq!(FileId::of(Path::new("/dev/null")), None);
         assert!(NewFile::create(&std::env::temp_dir()).is_err());
+    }
+
+    #[test]
+    fn two_writers_of_a_file_do_not_disturb_each_other() {
+        let dir = Dir::new("writers");
+        let path = dir.0.join("file");
+        let [mut first, mut second] = [0, 1].map(|_| NewFile::create(&path).unwrap());
+        assert_eq!(names(&dir).len(), 2);
+        for _ in 0..1_000 {
+            first.write_all(b"first").unwrap();
+            second.write_all(b"2nd").unwrap();
+        }
+        first.finish().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"first".repeat(1_000));
+        second.finish().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"2nd".repeat(1_000));
+        // One that fails leaves that of the other.
+        let [failed, mut third] = [0, 1].map(|_| NewFile::create(&path).unwrap());
+        third.write_all(b"third").unwrap();
+        drop(failed);
+        third.finish().unwrap();
+        assert_eq!((names(&dir), fs::read(&path).unwrap()), (vec!["file".into()], b"third".into()));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_private_file_is_that_of_its_owner() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let dir = Dir::new("private");
+        let path = dir.0.join("file");
+        NewFile::create_private(&path).unwrap().finish().unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     }
 }

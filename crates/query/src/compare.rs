@@ -1,0 +1,121 @@
+//! `IN` and `BETWEEN` of times, which are compared with texts and numbers as the operators of `arithmetic` are.
+
+use std::sync::Arc;
+
+use arrow_array::BooleanArray;
+use arrow_schema::DataType;
+use datafusion::arrow::compute::kernels::boolean;
+use datafusion::arrow::compute::kernels::cmp;
+use datafusion::common::DFSchema;
+use datafusion::common::ScalarValue;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::Transformed;
+use datafusion::error::Result;
+use datafusion::logical_expr::Between;
+use datafusion::logical_expr::ColumnarValue;
+use datafusion::logical_expr::Expr;
+use datafusion::logical_expr::ExprSchemable as _;
+use datafusion::logical_expr::Operator;
+use datafusion::logical_expr::ScalarFunctionArgs;
+use datafusion::logical_expr::ScalarUDF;
+use datafusion::logical_expr::ScalarUDFImpl;
+use datafusion::logical_expr::Signature;
+use datafusion::logical_expr::Volatility;
+use datafusion::logical_expr::expr::InList;
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::expr_rewriter::FunctionRewrite;
+
+use crate::arithmetic::comparable;
+
+/// Makes the operands of comparisons that have no operator of their own those of the same types.
+#[derive(Debug)]
+pub(crate) struct Comparisons;
+
+impl FunctionRewrite for Comparisons {
+    fn name(&self) -> &str {
+        "comparisons of times"
+    }
+
+    fn rewrite(
+        &self,
+        expr: Expr,
+        schema: &DFSchema,
+        _: &ConfigOptions,
+    ) -> Result<Transformed<Expr>> {
+        let with = |of: &Expr, other: Expr| -> Result<(Expr, Expr)> {
+            match (of.get_type(schema), other.get_type(schema)) {
+                (Ok(a), Ok(b)) => comparable(of.clone(), &a, other, &b),
+                _ => Ok((of.clone(), other)),
+            }
+        };
+        Ok(match expr {
+            Expr::InList(InList { mut expr, list, negated }) => {
+                let mut all = Vec::with_capacity(list.len());
+                for item in list {
+                    let (of, item) = with(&expr, item)?;
+                    *expr = of;
+                    all.push(item);
+                }
+                Transformed::yes(Expr::InList(InList { expr, list: all, negated }))
+            }
+            Expr::Between(Between { expr, negated, low, high }) => {
+                let (expr, low) = with(&expr, *low)?;
+                let (expr, high) = with(&expr, *high)?;
+                if expr.is_volatile() {
+                    let once = ScalarUDF::from(Once::new());
+                    let args = vec![expr, low, high];
+                    let between =
+                        Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(once), args));
+                    let not = |between| Expr::Not(Box::new(between));
+                    return Ok(Transformed::yes(if negated { not(between) } else { between }));
+                }
+                let [expr, low, high] = [expr, low, high].map(Box::new);
+                Transformed::yes(Expr::Between(Between { expr, negated, low, high }))
+            }
+            Expr::BinaryExpr(mut binary)
+                if matches!(binary.op, Operator::IsDistinctFrom | Operator::IsNotDistinctFrom) =>
+            {
+                let (left, right) = with(&binary.left, *binary.right)?;
+                (binary.left, binary.right) = (Box::new(left), Box::new(right));
+                Transformed::yes(Expr::BinaryExpr(binary))
+            }
+            expr => Transformed::no(expr),
+        })
+    }
+}
+
+/// `BETWEEN` of a value that is another one each time that it is computed, such as `random()`: it is computed once.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Once {
+    signature: Signature,
+}
+
+impl Once {
+    fn new() -> Self {
+        Self { signature: Signature::comparable(3, Volatility::Immutable) }
+    }
+}
+
+impl ScalarUDFImpl for Once {
+    fn name(&self) -> &str {
+        "between"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Boolean)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let arrays = ColumnarValue::values_to_arrays(&args.args)?;
+        let [value, low, high] = &arrays[..] else {
+            return Ok(ColumnarValue::Scalar(ScalarValue::Boolean(None)));
+        };
+        let at_least: BooleanArray = cmp::gt_eq(value, low)?;
+        let at_most = cmp::lt_eq(value, high)?;
+        Ok(ColumnarValue::Array(Arc::new(boolean::and_kleene(&at_least, &at_most)?)))
+    }
+}
