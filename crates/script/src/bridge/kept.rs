@@ -6,11 +6,12 @@ use std::rc::Rc;
 
 use gannet_event::Type;
 
+use super::conn_plan::ConnPlan;
+use super::interest::{calls, reached};
 use super::plan::Plan;
-use super::state::ConnPlan;
 use super::steering::Reached;
 use super::used::{self, Fresh, Used};
-use super::{calls, natives, reached, requests};
+use super::{natives, requests};
 use crate::ast::ExprKind;
 use crate::ids::{ExprId, FuncId, TypeId};
 use crate::types::AttrKind;

@@ -1,13 +1,15 @@
-//! Built-in functions about packets: filters of captures, packets that scripts write, analyzers of the current event.
+//! Packets: built-in functions about them (filters of captures, packets that scripts write, analyzers of the current event), and
+//! what events say of the current one.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Write as _};
 
 use gannet_base::{Addr, Subnet};
-use gannet_event::Command;
+use gannet_event::{Command, Raised, Value as Head};
 
-use super::traffic::Packet;
+use super::plan;
+use super::traffic::{Packet, Traffic};
 use crate::bif::{Table, arg, refused};
 use crate::evaluate::Stop;
 use crate::value::{Record, Value};
@@ -157,7 +159,7 @@ fn dump_packet(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let path = arg(args, 1).text();
     let Some(record) = arg(args, 0).record() else { return Ok(Value::Bool(false)) };
     let names = ["ts_sec", "ts_usec", "len", "data"];
-    let [seconds, micros, len, data] = super::plan::places(vm, record.ty(), names)
+    let [seconds, micros, len, data] = plan::places(vm, record.ty(), names)
         .map(|place| place.map_or(Value::Unset, |place| record.get(place)));
     let nanos = |count: u64, unit| i64::try_from(count).unwrap_or(i64::MAX).saturating_mul(unit);
     let seconds = nanos(seconds.count(), 1_000_000_000);
@@ -221,4 +223,71 @@ pub(super) fn nets(set: &Value) -> Vec<Subnet> {
         }
     };
     set.table().map_or(Vec::new(), |table| table.keys().into_iter().filter_map(net).collect())
+}
+
+/// Another packet: scripts may ask for it, and the command line to write it.
+pub(super) fn bytes(vm: &mut Vm<'_>, event: &Raised<'_>) -> Result<()> {
+    vm.m.state.traffic.packet = packet_of(event);
+    let traffic = &mut vm.m.state.traffic;
+    traffic.bytes += traffic.packet.as_ref().map_or(0, |packet| packet.len);
+    traffic.link_type = traffic.packet.as_ref().map(|packet| packet.link_type);
+    if let (Some(path), Some(packet)) = (&traffic.write, &traffic.packet)
+        && let Err(error) = traffic.dumps.write(path, packet)
+    {
+        let text = format!("can't write packets to '{path}': {error}");
+        vm.report(crate::diagnostics::Severity::Fatal, text);
+        return Err(Stop::Fatal);
+    }
+    Ok(())
+}
+
+/// Another packet whose bytes scripts do not ask for.
+pub(super) fn seen(traffic: &mut Traffic, event: &Raised<'_>) {
+    let mut args = event.args();
+    if let (Some(nanos), Some(len), Some(link_type)) = (args.nanos(), args.count(), args.count()) {
+        traffic.bytes += len;
+        traffic.link_type = Some(link_type);
+        traffic.packet = Some(Packet { nanos, data: Vec::new(), len, link_type });
+    }
+}
+
+/// The packet that an event carries.
+fn packet_of(event: &Raised<'_>) -> Option<Packet> {
+    let mut args = event.args();
+    let mut values = event.decl.params.iter().map(|param| args.param(param));
+    let (ts, data) = (values.next()??, values.next()??);
+    let (len, link_type) = (values.next()??, values.next()??);
+    match (ts, data, len, link_type) {
+        (Head::Time(ts), Head::String(data), Head::Count(len), Head::Count(link_type)) => {
+            Some(Packet { nanos: ts.as_nanos(), data: data.to_vec(), len, link_type })
+        }
+        _ => None,
+    }
+}
+
+/// Whether scripts want the contents that an event of a transport carries.
+pub(super) fn delivers(vm: &Vm<'_>, transport: &str, args: &[Value]) -> bool {
+    let is_orig = args.get(1).is_some_and(Value::truth);
+    let side = if is_orig { "orig" } else { "resp" };
+    if vm.global_named(&format!("{transport}_content_deliver_all_{side}")).truth() {
+        return true;
+    }
+    let has = |name: &str, port: &Value| {
+        let table = vm.global_named(name);
+        let found = table.table().and_then(|table| table.get(std::slice::from_ref(port)));
+        found.is_some_and(|found| !matches!(found, Value::Bool(false)))
+    };
+    let Some(record) = args.first().and_then(Value::record) else { return false };
+    let [id] = plan::places(vm, record.ty(), ["id"]);
+    let Some(id) = id.map(|id| record.get(id)) else { return false };
+    let Some(id) = id.record() else { return false };
+    let by_responder = vm.global_named("udp_content_delivery_ports_use_resp").truth();
+    let [orig, resp] = plan::places(vm, id.ty(), ["orig_p", "resp_p"]);
+    let port = |place: Option<usize>| place.map_or(Value::Unset, |place| id.get(place));
+    let (orig, resp) = (port(orig), port(resp));
+    if transport == "udp" && (has("udp_content_ports", &orig) || has("udp_content_ports", &resp)) {
+        return true;
+    }
+    let port = if transport == "tcp" || is_orig || by_responder { resp } else { orig };
+    has(&format!("{transport}_content_delivery_ports_{side}"), &port)
 }

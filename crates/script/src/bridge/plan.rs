@@ -6,8 +6,9 @@ use std::rc::Rc;
 use gannet_base::{ConnId, LinkState, Proto};
 use gannet_event::{Param, Raised, Reader, Type};
 
+use super::conn_plan::ConnPlan;
 use super::repeated::{self, Last};
-use super::state::{ConnPlan, States};
+use super::state::States;
 use super::traffic::Certificate;
 use super::used::Used;
 use crate::evaluate::Stop;

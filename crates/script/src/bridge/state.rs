@@ -1,21 +1,19 @@
 //! Records of connections and files: one for the lifetime of each, so that scripts find their added
 //! fields again.
 
-use std::cell::RefCell;
 use std::rc::Rc;
 
-use gannet_base::{ConnId, LinkState, Proto, Uid};
+use gannet_base::{ConnId, Proto, Uid};
 use gannet_event::{ConnState, EndpointState, FileState, Raised, Type, Value as Head};
 use hashbrown::HashMap;
 
-use super::plan::{IdPlan, last_of, narrow, places, seconds, used_at};
+use super::conn_plan::ConnPlan;
+use super::plan::{IdPlan, places, seconds};
 use super::traffic::{Known, Numbered, Traffic};
-use super::used::Used;
 use crate::evaluate::Stop;
 use crate::ids::TypeId;
 use crate::support::order::UidPools;
-use crate::types::AttrKind;
-use crate::value::{Record, Value, Vector};
+use crate::value::{Record, Value};
 use crate::vm::Vm;
 
 /// Records of live connections and files.
@@ -35,42 +33,6 @@ enum Gone {
     /// Also with its ends before they were exchanged.
     Connection(Uid, (ConnId, u32), Option<(ConnId, u32)>),
     File(Uid),
-}
-
-/// Places of the fields of `connection`.
-pub(super) struct ConnPlan {
-    ty: TypeId,
-    id: Option<(usize, IdPlan)>,
-    ends: [Option<(usize, EndPlan)>; 2],
-    /// `start_time`, `duration`, `service`, `history`, `uid`, `vlan`, `inner_vlan`.
-    places: [Option<usize>; 7],
-    service: Option<TypeId>,
-    /// Scripts keep `service` themselves.
-    scripted_services: bool,
-    /// Texts of link-layer addresses: those of a network are few.
-    l2: RefCell<HashMap<[u8; 6], Value>>,
-    /// `tunnel`, with the places of `cid`, `tunnel_type` and `uid` in its elements.
-    tunnel: Option<TunnelPlan>,
-    /// The place of the last field that every connection has.
-    last: u32,
-}
-
-/// How `tunnel` of a connection is made.
-struct TunnelPlan {
-    place: usize,
-    list: TypeId,
-    element: TypeId,
-    id: IdPlan,
-    fields: [Option<usize>; 3],
-}
-
-/// Places of the fields of `endpoint`.
-struct EndPlan {
-    ty: TypeId,
-    /// `size`, `state`, `num_pkts`, `num_bytes_ip`, `flow_label`, `l2_addr`.
-    places: [Option<usize>; 6],
-    /// The place of the last of them.
-    last: u32,
 }
 
 /// Places of the fields of `fa_file`.
@@ -126,7 +88,7 @@ impl States {
     /// An event that no script handles: its connections are known from now on.
     pub(super) fn note(&mut self, vm: &mut Vm<'_>, event: &Raised<'_>) -> Result<(), Stop> {
         self.over(&vm.m.state.traffic, event);
-        let known = vm.m.state.traffic.conn_plan.as_ref().map(|plan| plan.ty);
+        let known = vm.m.state.traffic.conn_plan.as_ref().map(|plan| plan.ty());
         let Some(ty) = known.or_else(|| vm.type_named("connection")) else { return Ok(()) };
         match (event.decl.name, first_connection(event)) {
             ("new_connection", Some(state)) => {
@@ -388,7 +350,7 @@ impl States {
         state: &FileState,
         event: &Raised<'_>,
     ) -> Result<(), Stop> {
-        let known = vm.m.state.traffic.conn_plan.as_ref().map(|plan| plan.ty);
+        let known = vm.m.state.traffic.conn_plan.as_ref().map(|plan| plan.ty());
         let Some(ty) = known.or_else(|| vm.type_named("connection")) else { return Ok(()) };
         for (id, proto) in &state.conns {
             let is_it = |conn: &&ConnState| conn.id == *id && conn.proto == *proto;
@@ -466,7 +428,7 @@ fn before((id, vlans): &(ConnId, u32), state: &ConnState) -> Option<(ConnId, u32
 /// How records of connections are made.
 fn plan_of(vm: &mut Vm<'_>, ty: TypeId) -> Rc<ConnPlan> {
     match &vm.m.state.traffic.conn_plan {
-        Some(plan) if plan.ty == ty => Rc::clone(plan),
+        Some(plan) if plan.ty() == ty => Rc::clone(plan),
         _ => {
             let plan = Rc::new(ConnPlan::new(vm, ty));
             vm.m.state.traffic.conn_plan = Some(Rc::clone(&plan));
@@ -524,13 +486,10 @@ pub(super) fn known_to_rules(
     let known = vm.m.state.traffic.conns.get(key)?;
     let (uid, proto, ip_proto) = (known.uid, known.proto, known.ip_proto);
     let plan = vm.m.state.traffic.conn_plan.clone()?;
-    let end = |side: usize| {
-        let (place, plan) = plan.ends[side].as_ref()?;
-        let state = record.get(*place).record()?.get(plan.places[1]?);
-        u8::try_from(state.count()).ok()
-    };
-    let ends =
-        [0, 1].map(|side| EndpointState { state: end(side).unwrap_or(0), ..Default::default() });
+    let ends = [0, 1].map(|side| {
+        let state = plan.side_state(&record, side).unwrap_or(0);
+        EndpointState { state, ..Default::default() }
+    });
     let (id, tags) = *key;
     let tag = |bits: u32| (bits & 0x8000 != 0).then_some(bits as u16 & 0x7fff);
     let state = ConnState {
@@ -577,14 +536,18 @@ fn first<'a>(event: &Raised<'a>, ty: &Type) -> Option<Head<'a>> {
 }
 
 /// A record with the first values of its fields.
-fn fresh(vm: &mut Vm<'_>, ty: TypeId) -> Result<Rc<Record>, Stop> {
+pub(super) fn fresh(vm: &mut Vm<'_>, ty: TypeId) -> Result<Rc<Record>, Stop> {
     match vm.new_record(ty, &[], Vec::new())? {
         Value::Record(record) => Ok(record),
         _ => Err(Stop::Error),
     }
 }
 
-fn set<const N: usize>(record: &Record, places: &[Option<usize>; N], values: [Value; N]) {
+pub(super) fn set<const N: usize>(
+    record: &Record,
+    places: &[Option<usize>; N],
+    values: [Value; N],
+) {
     for (place, value) in places.iter().zip(values) {
         if let Some(place) = place
             && value.is_set()
@@ -594,299 +557,8 @@ fn set<const N: usize>(record: &Record, places: &[Option<usize>; N], values: [Va
     }
 }
 
-fn field_type(vm: &Vm<'_>, ty: TypeId, place: usize) -> Option<TypeId> {
+pub(super) fn field_type(vm: &Vm<'_>, ty: TypeId, place: usize) -> Option<TypeId> {
     Some(vm.p.types.record(ty)?.fields.get(place)?.ty)
-}
-
-impl ConnPlan {
-    pub(super) fn new(vm: &Vm<'_>, ty: TypeId) -> Self {
-        let [id, orig, resp] = places(vm, ty, ["id", "orig", "resp"]);
-        let with_type =
-            |place: Option<usize>| place.and_then(|at| Some((at, field_type(vm, ty, at)?)));
-        let end = |place| with_type(place).map(|(at, ty)| (at, EndPlan::new(vm, ty)));
-        let places = places(
-            vm,
-            ty,
-            ["start_time", "duration", "service", "history", "uid", "vlan", "inner_vlan"],
-        );
-        let service = with_type(places[2]).map(|(_, ty)| ty);
-        let scripted_services = vm
-            .function_named("analyzer_confirmation_info")
-            .is_some_and(|func| !vm.p.functions[func].bodies.is_empty());
-        let [tunnel] = self::places(vm, ty, ["tunnel"]);
-        let tunnel = with_type(tunnel).and_then(|(at, list)| {
-            let crate::types::Type::Vector(element) = vm.p.types.get(list) else { return None };
-            let fields = self::places(vm, *element, ["cid", "tunnel_type", "uid"]);
-            let id = field_type(vm, *element, fields[0]?)?;
-            Some(TunnelPlan { place: at, list, element: *element, id: IdPlan::new(vm, id), fields })
-        });
-        let of_all = [id, orig, resp].into_iter().chain(places[..5].iter().copied());
-        Self {
-            ty,
-            id: with_type(id).map(|(at, ty)| (at, IdPlan::new(vm, ty))),
-            ends: [end(orig), end(resp)],
-            last: last_of(of_all),
-            places,
-            service,
-            scripted_services,
-            l2: RefCell::default(),
-            tunnel,
-        }
-    }
-
-    /// The same for the fields that are used alone.
-    pub(super) fn narrowed(mut self, used: &Used) -> Self {
-        let is_used = |place: usize| *used_at(place, used) != Used::Nothing;
-        narrow(&mut self.places, used);
-        let id = self.id.filter(|(place, _)| is_used(*place));
-        self.id = id.map(|(place, plan)| (place, plan.narrowed(used_at(place, used))));
-        self.ends = self.ends.map(|end| {
-            let (place, plan) = end.filter(|(place, _)| is_used(*place))?;
-            Some((place, plan.narrowed(used_at(place, used))))
-        });
-        self.tunnel = self.tunnel.filter(|tunnel| is_used(tunnel.place));
-        self.service = self.service.filter(|_| self.places[2].is_some());
-        let of_all = [self.id.as_ref().map(|(place, _)| *place)].into_iter();
-        let of_all =
-            of_all.chain(self.ends.iter().map(|end| end.as_ref().map(|(place, _)| *place)));
-        self.last = last_of(of_all.chain(self.places));
-        self
-    }
-
-    /// The type of the records.
-    pub(super) fn ty(&self) -> TypeId {
-        self.ty
-    }
-
-    /// The places of fields that only scripts set, and of the tunnels of a connection that is in none.
-    pub(super) fn unset(&self, vm: &Vm<'_>) -> hashbrown::HashSet<u32> {
-        let Some(record) = vm.p.types.record(self.ty) else { return hashbrown::HashSet::new() };
-        let filled = |place: usize| self.places.contains(&Some(place));
-        let has = |field: &crate::types::Field, kind| field.attrs.iter().any(|a| a.kind == kind);
-        let all = record.fields.iter().enumerate();
-        let unset = all.filter(|(place, field)| {
-            has(field, AttrKind::Optional) && !has(field, AttrKind::Default) && !filled(*place)
-        });
-        unset.filter_map(|(place, _)| u32::try_from(place).ok()).collect()
-    }
-
-    /// The record of a connection for an event alone.
-    pub(super) fn brief(&self, vm: &mut Vm<'_>, state: &ConnState) -> Result<Value, Stop> {
-        let record = self.create(vm, state)?;
-        self.refresh(vm, &record, state)?;
-        name_it(vm, &record, state.uid, self.name());
-        Ok(Value::Record(record))
-    }
-
-    /// The place of the time of its first packet.
-    fn start(&self) -> Option<usize> {
-        self.places[0]
-    }
-
-    /// The place of its name.
-    pub(super) fn name(&self) -> Option<usize> {
-        self.places[4]
-    }
-
-    fn key(&self, state: &ConnState) -> (ConnId, u32) {
-        (state.id, self.vlans(state))
-    }
-
-    /// The VLAN tags that distinguish a connection, 0 where they do not.
-    fn vlans(&self, state: &ConnState) -> u32 {
-        match &self.id {
-            Some((_, plan)) if plan.is_tagged() => {
-                let (vlan, inner_vlan) = (state.vlan, state.inner_vlan);
-                LinkState { vlan, inner_vlan, ..LinkState::default() }.tags()
-            }
-            _ => 0,
-        }
-    }
-
-    fn create(&self, vm: &mut Vm<'_>, state: &ConnState) -> Result<Rc<Record>, Stop> {
-        let id = match &self.id {
-            Some((place, plan)) => {
-                let id = plan.value(vm, &state.id, state.proto, state.ip_proto)?;
-                plan.set_tags(&id, [state.vlan, state.inner_vlan]);
-                Some((*place, id))
-            }
-            None => None,
-        };
-        let mut ends = [const { None }; 2];
-        for (end, plan) in ends.iter_mut().zip(&self.ends) {
-            if let Some((place, plan)) = plan {
-                *end = Some((*place, plan.create(vm)?));
-            }
-        }
-        // With the cells that are filled for each connection.
-        let record = vm.new_record_with(self.ty, self.last, |_, fields| {
-            for (place, value) in id.into_iter().chain(ends.into_iter().flatten()) {
-                if let Some(field) = fields.get_mut(place) {
-                    *field = value;
-                }
-            }
-            Ok(())
-        })?;
-        let Value::Record(record) = record else { return Err(Stop::Error) };
-        // Those of tunnels are drawn first.
-        for uid in state.tunnels.iter().filter_map(|tunnel| tunnel.uid) {
-            conn_name(vm, uid);
-        }
-        Ok(record)
-    }
-
-    /// Whether `service` of a record has the services of a connection. It is empty until it is first read.
-    fn shows_services(&self, record: &Record, state: &ConnState) -> bool {
-        let cells = record.stored();
-        match self.places[2].and_then(|place| cells.get(place)) {
-            Some(Value::Table(set)) => {
-                set.len() == state.services.len()
-                    && state.services.iter().all(|name| set.get(&[Value::string(name)]).is_some())
-            }
-            _ => state.services.is_empty(),
-        }
-    }
-
-    fn refresh(&self, vm: &mut Vm<'_>, record: &Record, state: &ConnState) -> Result<(), Stop> {
-        if let Some((place, plan)) = &self.id
-            && let Value::Record(id) = record.get(*place)
-            && !plan.is_of(&id, &state.id)
-        {
-            // Originator and responder were exchanged.
-            plan.fill(&id, &state.id, state.proto, state.ip_proto);
-            if let [Some((orig, _)), Some((resp, _))] = &self.ends {
-                let (one, other) = (record.get(*orig), record.get(*resp));
-                record.set(*orig, other);
-                record.set(*resp, one);
-            }
-        }
-        let cells = record.stored();
-        for (end, plan) in state.ends.iter().zip(&self.ends) {
-            if let Some((place, plan)) = plan
-                && let Some(Value::Record(record)) = cells.get(*place)
-            {
-                plan.refresh(record, end, &self.l2);
-            }
-        }
-        drop(cells);
-        let service = match self.service {
-            Some(ty) if !self.scripted_services && !self.shows_services(record, state) => {
-                let table = vm.new_table(ty, None);
-                if let Some(set) = table.table() {
-                    for name in &state.services {
-                        set.insert(Value::string(name), Value::Unset, vm.m.now);
-                    }
-                }
-                table
-            }
-            _ => Value::Unset,
-        };
-        let tag = |tag: Option<u16>| tag.map_or(Value::Unset, |tag| Value::Int(i64::from(tag)));
-        let [start, duration, services, history, _, vlan, inner_vlan] = &self.places;
-        let began = seconds(state.start.as_nanos());
-        // As times of floating point differ.
-        let ended = seconds(state.start.as_nanos() + state.duration.as_nanos());
-        record.change(|fields| {
-            fields.set(*start, Value::Time(began));
-            fields.set(*duration, Value::Interval(ended - began));
-            fields.set(*services, service);
-            if fields.get(*history).and_then(Value::bytes) != Some(&*state.history) {
-                fields.set(*history, Value::string(&state.history));
-            }
-            fields.set(*vlan, tag(state.vlan));
-            fields.set(*inner_vlan, tag(state.inner_vlan));
-        });
-        if let Some(TunnelPlan { place, list, element, id, fields }) = &self.tunnel
-            && !state.tunnels.is_empty()
-        {
-            let mut items = Vec::with_capacity(state.tunnels.len());
-            for tunnel in &state.tunnels {
-                let cid = id.value(vm, &tunnel.id, tunnel.proto, tunnel.ip_proto)?;
-                let uid = tunnel.uid.map_or(Value::Unset, |uid| conn_name(vm, uid));
-                let kind = vm.enum_named(tunnel.kind);
-                let item = fresh(vm, *element)?;
-                set(&item, fields, [cid, kind, uid]);
-                items.push(Value::Record(item));
-            }
-            record.set(*place, Value::Vector(Vector::new(*list, items)));
-        }
-        Ok(())
-    }
-}
-
-impl EndPlan {
-    fn new(vm: &Vm<'_>, ty: TypeId) -> Self {
-        let names = ["size", "state", "num_pkts", "num_bytes_ip", "flow_label", "l2_addr"];
-        let mut places = places(vm, ty, names);
-        let is_off = matches!(vm.global_named("use_conn_size_analyzer"), Value::Bool(false));
-        if is_off || vm.m.state.traffic.without_sizes {
-            (places[2], places[3]) = (None, None);
-        }
-        Self { ty, places, last: last_of(places) }
-    }
-
-    /// The same for the fields that are used alone.
-    fn narrowed(mut self, used: &Used) -> Self {
-        narrow(&mut self.places, used);
-        self.last = last_of(self.places);
-        self
-    }
-
-    fn create(&self, vm: &mut Vm<'_>) -> Result<Value, Stop> {
-        vm.new_record_with(self.ty, self.last, |_, _| Ok(()))
-    }
-
-    fn refresh(
-        &self,
-        record: &Record,
-        state: &EndpointState,
-        texts: &RefCell<HashMap<[u8; 6], Value>>,
-    ) {
-        let [size, number, packets, ip_bytes, flow_label, l2] = &self.places;
-        record.change(|fields| {
-            fields.set(*size, Value::Count(state.size));
-            fields.set(*number, Value::Count(u64::from(state.state)));
-            fields.set(*packets, Value::Count(state.packets));
-            fields.set(*ip_bytes, Value::Count(state.ip_bytes));
-            fields.set(*flow_label, Value::Count(u64::from(state.flow_label)));
-            if let Some(address) = state.l2
-                && !fields.get(*l2).is_some_and(|text| is_l2_text(text.str_bytes(), address))
-            {
-                fields.set(*l2, l2_text(texts, address));
-            }
-        });
-    }
-}
-
-/// Whether a text is that of a link-layer address.
-fn is_l2_text(text: &[u8], address: [u8; 6]) -> bool {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let mut wanted = *b"00:00:00:00:00:00";
-    for (place, octet) in wanted.chunks_mut(3).zip(address) {
-        if let [high, low, ..] = place {
-            *high = DIGITS[usize::from(octet >> 4)];
-            *low = DIGITS[usize::from(octet & 0xf)];
-        }
-    }
-    text == wanted
-}
-
-/// Most texts of link-layer addresses that are stored.
-const L2_TEXTS: usize = 4_096;
-
-/// The text of a link-layer address.
-fn l2_text(texts: &RefCell<HashMap<[u8; 6], Value>>, address: [u8; 6]) -> Value {
-    let mut texts = texts.borrow_mut();
-    if let Some(text) = texts.get(&address) {
-        return text.clone();
-    }
-    let [a, b, c, d, e, f] = address;
-    let text = Value::string(format!("{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}"));
-    if texts.len() >= L2_TEXTS {
-        texts.clear();
-    }
-    texts.insert(address, text.clone());
-    text
 }
 
 impl FilePlan {
@@ -977,7 +649,7 @@ pub(super) fn name_it(vm: &mut Vm<'_>, record: &Record, uid: Uid, place: Option<
 }
 
 /// The name of a connection: Zeek's under seeds, in the order in which scripts first see connections.
-fn conn_name(vm: &mut Vm<'_>, uid: Uid) -> Value {
+pub(super) fn conn_name(vm: &mut Vm<'_>, uid: Uid) -> Value {
     let state = &mut vm.m.state;
     let Some(names) = &mut state.traffic.names else {
         let (text, len) = uid.text();
@@ -1002,22 +674,4 @@ fn file_name(vm: &mut Vm<'_>, state: &FileState) -> Value {
         let (text, len) = state.fuid.text();
         Value::string(text.get(..len).unwrap_or_default())
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn texts_of_link_layer_addresses_are_known_again() {
-        let address = [0, 0x1f, 0xe2, 9, 0xab, 0xff];
-        let text = l2_text(&RefCell::default(), address);
-        assert_eq!(text.str_bytes(), b"00:1f:e2:09:ab:ff");
-        assert!(is_l2_text(text.str_bytes(), address));
-        for other in
-            [b"00:1f:e2:09:ab:fe".as_slice(), b"00:1f:e2:09:ab-ff", b"00:1f:e2:09:ab:ff0", b""]
-        {
-            assert!(!is_l2_text(other, address));
-        }
-    }
 }

@@ -3,9 +3,15 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
+use std::io::Write as _;
 
+use gannet_event::{Decl, Interest, Place};
+
+use super::interest::calls;
 use super::shown::{Ends, Flow, Locals};
+use super::{Source, counts};
 use crate::ast::{EventCall, ExprKind, StmtKind};
+use crate::command::Options;
 use crate::ids::{BodyId, ExprId, FuncId, TypeId};
 use crate::program::Program;
 use crate::symbols::GlobalKind;
@@ -130,6 +136,57 @@ pub(super) fn decider(vm: &Vm<'_>, raises: &dyn Fn(&str) -> bool) -> Option<Stri
     let conns = ["connection", "conn_id"].map(|name| vm.type_named(name));
     search.conns = conns.into_iter().flatten().collect();
     search.visit(raises)
+}
+
+/// Why one thread analyzes where scripts read statistics.
+const STATISTICS: &str = "scripts read statistics of the analysis";
+
+/// Where handlers run: in the thread of the analysis, or behind one of several threads.
+pub(super) fn place(
+    vm: &Vm<'_>,
+    options: &Options,
+    interest: &Interest,
+    source: &dyn Source,
+) -> Place {
+    if options.threads <= 1 {
+        return Place::Analysis;
+    }
+    let whole = || {
+        let catalogue = source.catalogue();
+        let needs = |decl: &&&Decl| decl.one_thread && interest.has(decl.id);
+        catalogue.iter().find(needs).map(|decl| match decl.name {
+            "gannet::signature_data" => "signatures look at the traffic".to_owned(),
+            "gannet::discard_packet" => "scripts may discard packets".to_owned(),
+            "gannet::login_text" => "scripts list texts of logins".to_owned(),
+            "gannet::packet_done" | "gannet::weird_seen" => STATISTICS.to_owned(),
+            name => format!("handlers of {}", name.trim_start_matches("gannet::")),
+        })
+    };
+    let counts = || calls(vm, &counts::READERS).then(|| STATISTICS.to_owned());
+    let traffic = &vm.m.state.traffic;
+    let why = if traffic.is_live {
+        Some("the traffic is live".to_owned())
+    } else if traffic.pace.is_some() {
+        Some("packets are read as fast as they were captured".to_owned())
+    } else if traffic.skips_bytes {
+        Some("scripts skip the first bytes of packets".to_owned())
+    } else if traffic.has_own_tunnels {
+        Some("scripts choose the ports of tunnels".to_owned())
+    } else if traffic.names.is_some() {
+        Some("seeds give connections Zeek's names, in the order of their packets".to_owned())
+    } else {
+        let catalogue = source.catalogue();
+        let raises = |name: &str| catalogue.iter().any(|decl| decl.name == name);
+        decider(vm, &raises).or_else(whole).or_else(counts)
+    };
+    if options.verbose {
+        // Without a reader of messages there is none to say it to.
+        let _ = match &why {
+            Some(why) => writeln!(std::io::stderr(), "one thread analyzes: {why}"),
+            None => writeln!(std::io::stderr(), "{} threads analyze", options.threads),
+        };
+    }
+    if why.is_some() { Place::Analysis } else { Place::Caller }
 }
 
 /// Functions that the run itself calls by their names, or that filters of logs name.

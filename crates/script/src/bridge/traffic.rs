@@ -9,8 +9,8 @@ use gannet_event::{Command, ConnState, FileState};
 // Packets fill these tables: they are hashed with a random key of the process.
 use hashbrown::HashMap;
 
+use super::conn_plan::ConnPlan;
 use super::plan::IdPlan;
-use super::state::ConnPlan;
 use crate::ids::TypeId;
 use crate::support::order::{SaltedHashes, uid_text};
 use crate::value::{Record, Value};

@@ -1,0 +1,110 @@
+//! Which events scripts need, and what they may do with them.
+
+use gannet_event::{Interest, Type};
+
+use super::steering::{self, Reached};
+use super::{Source, counts, decide, kept, natives, requests};
+use crate::ids::FuncId;
+use crate::types::Flavor;
+use crate::vm::Vm;
+
+/// The life of a run by themselves: no event of an analyzer.
+const OWN: [&str; 2] = ["zeek_init", "zeek_done"];
+
+/// Events that scripts handle, and those that the records of connections and files need; and whether all connections are
+/// stored.
+pub(super) fn of(vm: &Vm<'_>, source: &dyn Source) -> (Interest, bool) {
+    let handled = |name: &str| vm.function_named(name).is_some_and(|func| is_handled(vm, func));
+    let catalogue = source.catalogue();
+    let mut interest = Interest::of(catalogue.iter().copied(), |decl| {
+        !OWN.contains(&decl.name) && !decl.scripted && handled(decl.name)
+    });
+    let mut of_files = catalogue.iter().filter(|decl| interest.has(decl.id));
+    let handles_files =
+        of_files.any(|decl| decl.params.iter().any(|param| kept::holds(&param.ty, &Type::File)));
+    let stores_all = kept::stores_all(vm, handled, handles_files);
+    let are_counted = calls(vm, &counts::READERS);
+    let signatures = vm.m.state.signatures.as_ref();
+    let by_number = natives::disables_by_number(vm);
+    // Also where scripts handle none of the events: time advances with packets, and timers are due.
+    for decl in catalogue {
+        let needed = match decl.name {
+            name if signatures.is_some_and(|all| all.needs(name)) => true,
+            "new_connection" => stores_all || are_counted,
+            "connection_state_remove" | "file_new" | "file_state_remove" | "net_done" => true,
+            "get_file_handle" | "conn_weird" => vm.m.state.uids.is_deterministic(),
+            "gannet::packet_bytes" => needs_bytes(vm),
+            "gannet::packet_seen" => {
+                !needs_bytes(vm)
+                    && (are_counted || calls(vm, &["get_current_packet_ts", "get_net_stats"]))
+            }
+            "gannet::analyzer_planned" => {
+                calls(vm, &["current_analyzer"]) || by_number || natives::asks_for_planned(vm)
+            }
+            "gannet::analyzers_numbered" => by_number,
+            "gannet::tcp_options" => calls(vm, &["TCP::raw_options"]),
+            "gannet::tcp_sequences" => calls(vm, &requests::OF_SEQUENCES),
+            "gannet::login_state" => calls(vm, &requests::OF_LOGINS),
+            "gannet::geneve_options" => calls(vm, &["PacketAnalyzer::Geneve::get_options"]),
+            "gannet::pppoe_session" => calls(vm, &["PacketAnalyzer::PPPoE::session_id"]),
+            "gannet::file_data" => calls(vm, &["Files::__add_analyzer"]),
+            "gannet::file_extraction_limit" => handled("file_extraction_limit"),
+            "gannet::file_violation" => handled("analyzer_violation_info"),
+            "raw_packet" => calls(vm, &["get_current_packet_header"]),
+            "gannet::discard_packet" => {
+                decide::has_discarders(vm) || calls(vm, &decide::INSTALLERS)
+            }
+            "gannet::packet_done" => calls(vm, &counts::READERS_OF_PACKETS),
+            "gannet::weird_seen" => calls(vm, &["get_reporter_stats"]),
+            "connection_timeout" => are_counted,
+            "gannet::watched_connection" => {
+                calls(vm, &["lookup_connection"]) || handled("connection_status_update")
+            }
+            "gannet::connection_timing_out" => handled("connection_timing_out"),
+            "gannet::login_text" => decide::LOGINS.iter().any(|name| handled(name)),
+            _ => false,
+        };
+        if needed {
+            interest.add(decl.id);
+        }
+    }
+    (interest, stores_all)
+}
+
+/// Whether scripts or the command line want the bytes of packets.
+fn needs_bytes(vm: &Vm<'_>) -> bool {
+    calls(vm, &["get_current_packet", "dump_current_packet"]) || vm.m.state.traffic.write.is_some()
+}
+
+/// Whether a function has a body, enabled or not, or is an event and all events are raised.
+pub(super) fn is_handled(vm: &Vm<'_>, func: FuncId) -> bool {
+    let function = &vm.p.functions[func];
+    !function.bodies.is_empty() || (vm.m.generate_all && function.flavor == Flavor::Event)
+}
+
+/// Whether scripts may call one of these functions: those that do not run may name it.
+pub(super) fn calls(vm: &Vm<'_>, names: &[&str]) -> bool {
+    let reached = reached(vm).map(|reached| &reached.functions);
+    let is_called = |name: &&str| match reached {
+        Some(reached) => vm.function_named(name).is_some_and(|func| reached.contains(&func)),
+        None => vm.find_global(name).is_some_and(|global| vm.p.globals[global].uses > 0),
+    };
+    names.iter().any(is_called)
+}
+
+/// What scripts may do; `None` where that cannot be said.
+pub(super) fn reached<'v>(vm: &'v Vm<'_>) -> Option<&'v Reached> {
+    // Conditions of signatures are no part of the program.
+    let is_known = vm.m.state.signatures.is_none();
+    let traffic = &vm.m.state.traffic;
+    let raises = |name: &str| traffic.raised.contains(name);
+    is_known.then(|| traffic.reached.get_or_init(|| steering::reached(vm, &raises)).as_ref())?
+}
+
+/// Whether more than handlers sees the arguments of events, or handlers see those of their callers.
+pub(super) fn sees_all(vm: &Vm<'_>) -> bool {
+    vm.m.generate_all
+        || vm.m.observer.is_some()
+        || vm.m.state.traffic.names.is_some()
+        || calls(vm, &["backtrace"])
+}

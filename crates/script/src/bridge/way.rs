@@ -1,0 +1,194 @@
+//! How an event of the analysis reaches scripts.
+
+use gannet_event::{Decl, Type};
+
+use super::interest::{calls, is_handled, sees_all};
+use super::plan::{self, Plan};
+use super::{kept, natives, used};
+use crate::ids::{FuncId, TypeId};
+use crate::vm::Vm;
+
+/// How an event reaches scripts.
+pub(super) struct Way {
+    pub(super) kind: Kind,
+    /// Whether statistics count it.
+    pub(super) is_counted: bool,
+    /// Whether connections or files begin or end with it, or are known from it on, even if no script handles it.
+    pub(super) is_noted: bool,
+    /// How it is converted, if scripts handle it.
+    pub(super) plan: Option<EventPlan>,
+}
+
+/// What happens with an event besides its handlers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Nothing.
+    Other,
+    /// A connection begins whose status is reported at intervals.
+    ConnectionBegins,
+    ConnectionRemoved,
+    FileBegins,
+    FileSniff,
+    FileData,
+    StreamContents,
+    FileLimit,
+    FileViolation,
+    FileRemoved,
+    Certificate,
+    AnalyzerInfo,
+    AnalyzerPlanned,
+    AnalyzersNumbered,
+    /// Sequence numbers, or the state of a login.
+    ConnectionNoted,
+    WebSocketBegins,
+    RawPacket,
+    PacketBytes,
+    PacketSeen,
+    TcpOptions,
+    GeneveOptions,
+    PppoeSession,
+    /// The contents of a transport of this name.
+    Contents(&'static str),
+    InputEnds,
+    /// Time begins with a packet, as long as that of packets is zero.
+    TimeBegins,
+}
+
+impl Kind {
+    /// Whether only handlers look at the arguments of such an event.
+    pub(super) fn is_handled_only(self) -> bool {
+        matches!(self, Self::Other | Self::ConnectionBegins | Self::ConnectionRemoved)
+    }
+
+    pub(super) fn of(vm: &Vm<'_>, name: &str) -> Self {
+        match name {
+            "new_connection" if natives::reports_status(vm) => Self::ConnectionBegins,
+            "connection_state_remove" => Self::ConnectionRemoved,
+            "file_new" | "file_over_new_connection" => Self::FileBegins,
+            "file_sniff" => Self::FileSniff,
+            "gannet::file_data" => Self::FileData,
+            "gannet::file_violation" => Self::FileViolation,
+            "gannet::stream_contents" => Self::StreamContents,
+            "gannet::file_extraction_limit" => Self::FileLimit,
+            "file_state_remove" => Self::FileRemoved,
+            "analyzer_confirmation_info" | "analyzer_violation_info" => Self::AnalyzerInfo,
+            "websocket_established" => Self::WebSocketBegins,
+            "gannet::analyzer_planned" => Self::AnalyzerPlanned,
+            "gannet::analyzers_numbered" => Self::AnalyzersNumbered,
+            "gannet::tcp_sequences" | "gannet::login_state" => Self::ConnectionNoted,
+            "raw_packet" => Self::RawPacket,
+            "gannet::packet_bytes" => Self::PacketBytes,
+            "gannet::packet_seen" => Self::PacketSeen,
+            "gannet::tcp_options" => Self::TcpOptions,
+            "gannet::geneve_options" => Self::GeneveOptions,
+            "gannet::pppoe_session" => Self::PppoeSession,
+            "udp_contents" => Self::Contents("udp"),
+            "tcp_contents" => Self::Contents("tcp"),
+            "net_done" => Self::InputEnds,
+            "network_time_init" => Self::TimeBegins,
+            name if name.starts_with("x509_") => Self::Certificate,
+            _ => Self::Other,
+        }
+    }
+}
+
+impl Way {
+    pub(super) fn new(vm: &Vm<'_>, decl: &'static Decl, stores_all: bool) -> Self {
+        let is_counted = matches!(
+            decl.name,
+            "new_connection"
+                | "connection_state_remove"
+                | "connection_timeout"
+                | "file_new"
+                | "file_state_remove"
+                | "gannet::packet_done"
+                | "gannet::weird_seen"
+                | "net_done"
+        );
+        let is_noted = match decl.name {
+            "new_connection" => stores_all,
+            "connection_state_remove"
+            | "file_state_remove"
+            | "gannet::watched_connection"
+            | "conn_weird" => true,
+            _ => false,
+        };
+        let kind = Kind::of(vm, decl.name);
+        let plan = plan_of(vm, decl, kind.is_handled_only(), stores_all);
+        Self { kind, is_counted, is_noted, plan }
+    }
+}
+
+/// How an event becomes one of scripts.
+pub(super) struct EventPlan {
+    pub(super) func: FuncId,
+    /// For each parameter of the declaration: the script's parameter, and how it is converted.
+    pub(super) params: Vec<(Option<usize>, Plan)>,
+    /// How many parameters the script's event has.
+    pub(super) count: usize,
+    /// Where no handler keeps the connection that the event is about: its type, and whether scripts may look it up, so that
+    /// it is known as it is at this event.
+    pub(super) brief: Option<(TypeId, bool)>,
+}
+
+/// Built-in functions that show connections which no argument is.
+const LOOKUPS: [&str; 2] = ["lookup_connection", "lookup_connection_analyzer_id"];
+
+/// How an event becomes the one of scripts that has its name: parameters by their names, or by their places where scripts name them otherwise.
+/// What no handler reads is left out if `is_handled_only` says that only handlers see the arguments.
+fn plan_of(
+    vm: &Vm<'_>,
+    decl: &'static Decl,
+    is_handled_only: bool,
+    stores_all: bool,
+) -> Option<EventPlan> {
+    let func = vm.function_named(decl.name)?;
+    if !is_handled(vm, func) && decl.name != "raw_packet" {
+        return None;
+    }
+    let wanted = vm.p.types.params(vm.p.functions[func].ty);
+    let named = |name: &str| wanted.iter().position(|field| vm.p.name(field.name) == name);
+    let by_name = wanted
+        .iter()
+        .all(|field| decl.params.iter().any(|param| param.name == vm.p.name(field.name)));
+    let used = if !is_handled_only || sees_all(vm) {
+        Vec::new()
+    } else {
+        used::of(vm.p, func, wanted.len())
+    };
+    let mut brief = None;
+    let mut params: Vec<_> = decl
+        .params
+        .iter()
+        .enumerate()
+        .map(|(place, param)| {
+            let slot = if by_name { named(param.name) } else { Some(place) };
+            let field = slot.and_then(|slot| wanted.get(slot));
+            let plan = match field {
+                Some(field) => Plan::new(vm, &param.ty, field.ty),
+                None => Plan::skip(&param.ty),
+            };
+            let plan = match slot.and_then(|slot| used.get(slot)) {
+                Some(used) => {
+                    let place = slot.unwrap_or_default();
+                    let plan = match plan {
+                        Plan::Connection(ty) => {
+                            kept::connection(vm, ty, (func, place), used, stores_all)
+                        }
+                        plan => plan.narrowed(used, &param.ty),
+                    };
+                    if let (Type::Connection, Some(field), Plan::Skip(_) | Plan::Brief(..)) =
+                        (&param.ty, field, &plan)
+                    {
+                        brief = Some((field.ty, calls(vm, &LOOKUPS)));
+                    }
+                    plan
+                }
+                None => plan,
+            };
+            (slot, plan.repeated(vm, &param.ty, field.map_or(TypeId::ANY, |field| field.ty)))
+        })
+        .collect();
+    plan::trim(&mut params);
+    Some(EventPlan { func, params, count: wanted.len(), brief })
+}
