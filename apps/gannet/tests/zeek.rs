@@ -587,6 +587,60 @@ fn no_event_is_lost_on_the_way_to_scripts() {
 }
 
 #[test]
+fn connections_that_no_handler_keeps_show_the_same_as_those_that_one_keeps() {
+    const SHOWN: &str = "c$uid, c$id, c$orig$size, c$resp?$num_pkts, c$history, c$requests";
+    // Handlers read values; one keeps all connections, one changes every other one and one looks it up.
+    let reads = |what: &str| {
+        format!(
+            r#"
+            global udp_request: event(u: connection);
+            global connection_exists: function(cid: conn_id): bool;
+            global lookup_connection: function(cid: conn_id): connection;
+            redef record connection += {{ mark: count &optional; }};
+            global uids: set[string];
+            global texts: table[string] of count &default=0;
+            global bytes = 0; global begun = 0; global ended = 0; global marked = 0; global kept: vector of connection;
+            event new_connection(c: connection) {{ {what} ++begun; add uids[c$uid]; }}
+            event udp_request(u: connection) {{ if ( u?$mark ) ++marked; ++texts[u$history]; }}
+            event connection_state_remove(c: connection)
+                {{ ++ended; if ( c?$mark ) ++marked; bytes += c$orig$size + c$resp$size; if ( c$uid !in uids ) print "new"; }}
+            event zeek_done() {{ print begun, ended, bytes, |uids|, marked; for ( [h], n in texts ) print h, n; }}
+            "#
+        )
+    };
+    for exchanges in [10, 1_000, 100_000] {
+        let trace = traffic::of(Kind::Dns, exchanges, 1);
+        let of = |what| {
+            let (printed, errors, _) = over_trace(&trace, &reads(what));
+            assert_eq!(errors, "", "{what}");
+            printed
+        };
+        let brief = of("");
+        let counts: Vec<usize> =
+            brief.lines().next().unwrap().split(", ").map(|n| n.parse().unwrap()).collect();
+        let [begun, ended, bytes, uids, marked] = counts[..] else { panic!("{brief}") };
+        assert!(begun >= exchanges && ended == begun && uids == begun, "{brief}");
+        assert!(bytes > 0 && marked == 0, "{brief}");
+        assert_eq!(of("kept += c;"), brief);
+        if exchanges > 1_000 {
+            break;
+        }
+        assert_eq!(of("if ( ! connection_exists(c$id) ) print c$uid;"), brief);
+        assert_eq!(of("if ( lookup_connection(c$id)$uid != c$uid ) print c$uid;"), brief);
+        let changed = of("if ( begun % 2 == 0 ) c$mark = 1;");
+        let marks: usize =
+            changed.lines().next().unwrap().rsplit(", ").next().unwrap().parse().unwrap();
+        // Each is seen again when it ends, and by its further requests.
+        assert!(marks >= begun.div_ceil(2), "{changed}");
+    }
+    let sample =
+        over_sample(&format!("event connection_state_remove(c: connection) {{ print {SHOWN}; }}"));
+    let kept = "event connection_state_remove(c: connection) { local k = c; print ";
+    assert_eq!(over_sample(&format!("{kept}{SHOWN}; }}")), sample);
+    assert!(sample.lines().count() > 3, "{sample}");
+}
+
+#[test]
 fn files_that_scripts_read_reach_the_analyzers_of_files_whole() {
     let file = std::env::temp_dir().join(format!("gannet-input-{}", std::process::id()));
     // Pieces of 1,024 bytes, and a part of one.
