@@ -276,6 +276,12 @@ impl ExprPlanner for Planner {
             (BinaryOperator::Minus, l, r) if is_time(l) && is_time(r) => {
                 planned(Operation::Seconds, a, b)
             }
+            // A literal of a time, and an interval.
+            (BinaryOperator::Plus | BinaryOperator::Minus, _, DataType::Interval(_))
+                if text_time(&a).is_some() =>
+            {
+                original(op, text_time(&a).unwrap_or(a), b)
+            }
             (BinaryOperator::Minus, l, _) if is_time(l) && text_time(&b).is_some() => {
                 let b = text_time(&b).unwrap_or(b);
                 planned(Operation::Seconds, a, b)
