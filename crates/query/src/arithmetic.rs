@@ -358,6 +358,10 @@ fn text_time(expr: &Expr) -> Option<Expr> {
 
 fn parse_time(text: &str) -> Option<i64> {
     let text = text.trim();
+    // A year alone is no number of seconds.
+    if text.len() == 4 && text.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
     if let Ok(seconds) = text.parse::<f64>() {
         return (seconds.abs() < 9e12).then_some((seconds * 1e6).round() as i64);
     }
@@ -394,7 +398,8 @@ mod tests {
             assert_eq!(parse_time(text), Some(TIME), "{text}");
         }
         assert_eq!(parse_time("1970-01-02"), Some(86_400_000_000));
-        for wrong in ["", "now", "2023-11-14 22", "2023-11-14 22:20x", "inf", "ääääääääääääää"]
+        for wrong in
+            ["", "now", "2023", "2023-11-14 22", "2023-11-14 22:20x", "inf", "ääääääääääääää"]
         {
             assert_eq!(parse_time(wrong), None, "{wrong}");
         }

@@ -298,7 +298,8 @@ impl Error {
         if let Some(rest) = text.strip_prefix("Projections require unique expression names") {
             let name = rest.split_once("expression \"").map_or("", |(_, rest)| rest);
             let name = name.split("\" at position").next().unwrap_or(name);
-            let name = name.rsplit(" AS ").next().unwrap_or(name);
+            let alias = name.rsplit(" AS ").next().filter(|alias| !alias.contains([')', '"']));
+            let name = alias.unwrap_or(name);
             let hint = "give one of them another name: expression AS name";
             // The text of an expression is not that of the query.
             let called = name.split('(').next().unwrap_or(name);

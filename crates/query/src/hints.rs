@@ -33,7 +33,7 @@ pub(crate) fn of_cast(text: &str, sql: &str) -> Error {
     let is_number = ["Int", "UInt", "Float", "Decimal"].iter().any(|kind| ty.contains(kind));
     match find(sql, value).filter(|_| is_number) {
         Some(span) => {
-            let is_span = value.starts_with(|c: char| c.is_ascii_digit());
+            let is_span = value.starts_with(|c: char| c.is_ascii_digit()) && value.contains(' ');
             let hint = is_span.then(|| format!("INTERVAL '{value}' is a span of time"));
             Error::query(format!("'{value}' is no number")).with_hint(hint).at(sql, span)
         }
@@ -60,6 +60,10 @@ pub(crate) fn of_comparison(text: &str) -> Option<Error> {
         return Some(
             Error::query("a list is not compared with a single value").with_hint(Some(hint.into())),
         );
+    }
+    if text.contains("Timestamp(") && text.contains("LIKE") {
+        let hint = "ts >= '2023-11-14' AND ts < '2023-11-15' is a day, and to_char(ts, '%Y-%m-%d') is a text";
+        return Some(Error::query("LIKE takes texts, not times").with_hint(Some(hint.into())));
     }
     text.contains("Boolean").then(|| {
         let hint = "local_orig and NOT local_orig are conditions, and so is local_orig = true";

@@ -535,6 +535,12 @@ fn queries_of_other_engines_are_answered_or_explained() {
             "is a network",
             "cidr(id.orig_h, 'fe80::/10')",
         ),
+        ("SELECT uid FROM conn WHERE ts > '2016'", "'2016' is no time", "'2023-11-14'"),
+        (
+            "SELECT to_char(ts AT TIME ZONE 'Asia/Tokyo', '%H'), to_char(ts, '%H') FROM conn",
+            "two columns are the same to_char(…)",
+            "another name",
+        ),
         ("SELECT rank() FROM conn", "rank needs a window", "OVER ("),
         (
             "SELECT count(DISTINCT uid, ts) FROM conn",
@@ -562,6 +568,7 @@ fn queries_of_other_engines_are_answered_or_explained() {
             "a list is not compared",
             "array_to_string",
         ),
+        ("SELECT uid FROM conn WHERE ts LIKE '2016%'", "not times", "to_char"),
         ("SELECT uid FROM conn WHERE local_orig = 'T'", "booleans only", "local_orig = true"),
         ("SELECT CAST(uid AS BIGINT) FROM conn", "cannot cast string 'C", "TRY_CAST"),
         ("COPY conn TO 'x.csv'", "only queries are run", "--out FILE"),
