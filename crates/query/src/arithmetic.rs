@@ -276,6 +276,12 @@ impl ExprPlanner for Planner {
             (BinaryOperator::Minus, l, r) if is_time(l) && is_time(r) => {
                 planned(Operation::Seconds, a, b)
             }
+            // A literal of a time, and an interval.
+            (BinaryOperator::Plus | BinaryOperator::Minus, _, DataType::Interval(_))
+                if text_time(&a).is_some() =>
+            {
+                original(op, text_time(&a).unwrap_or(a), b)
+            }
             (BinaryOperator::Minus, l, _) if is_time(l) && text_time(&b).is_some() => {
                 let b = text_time(&b).unwrap_or(b);
                 planned(Operation::Seconds, a, b)
@@ -352,6 +358,10 @@ fn text_time(expr: &Expr) -> Option<Expr> {
 
 fn parse_time(text: &str) -> Option<i64> {
     let text = text.trim();
+    // A year alone is no number of seconds.
+    if text.len() == 4 && text.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
     if let Ok(seconds) = text.parse::<f64>() {
         return (seconds.abs() < 9e12).then_some((seconds * 1e6).round() as i64);
     }
@@ -388,7 +398,8 @@ mod tests {
             assert_eq!(parse_time(text), Some(TIME), "{text}");
         }
         assert_eq!(parse_time("1970-01-02"), Some(86_400_000_000));
-        for wrong in ["", "now", "2023-11-14 22", "2023-11-14 22:20x", "inf", "ääääääääääääää"]
+        for wrong in
+            ["", "now", "2023", "2023-11-14 22", "2023-11-14 22:20x", "inf", "ääääääääääääää"]
         {
             assert_eq!(parse_time(wrong), None, "{wrong}");
         }

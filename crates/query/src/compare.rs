@@ -7,6 +7,7 @@ use arrow_schema::DataType;
 use datafusion::arrow::compute::kernels::boolean;
 use datafusion::arrow::compute::kernels::cmp;
 use datafusion::common::DFSchema;
+use datafusion::common::ExprSchema as _;
 use datafusion::common::ScalarValue;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
@@ -24,7 +25,9 @@ use datafusion::logical_expr::Volatility;
 use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::expr_rewriter::FunctionRewrite;
+use gannet_base::Subnet;
 
+use crate::Error;
 use crate::arithmetic::comparable;
 
 /// Makes the operands of comparisons that have no operator of their own those of the same types.
@@ -50,6 +53,7 @@ impl FunctionRewrite for Comparisons {
         };
         Ok(match expr {
             Expr::InList(InList { mut expr, list, negated }) => {
+                list.iter().try_for_each(|item| no_network(&expr, item, schema))?;
                 let mut all = Vec::with_capacity(list.len());
                 for item in list {
                     let (of, item) = with(&expr, item)?;
@@ -79,9 +83,32 @@ impl FunctionRewrite for Comparisons {
                 (binary.left, binary.right) = (Box::new(left), Box::new(right));
                 Transformed::yes(Expr::BinaryExpr(binary))
             }
+            Expr::BinaryExpr(binary) if matches!(binary.op, Operator::Eq | Operator::NotEq) => {
+                no_network(&binary.left, &binary.right, schema)?;
+                no_network(&binary.right, &binary.left, schema)?;
+                Transformed::no(Expr::BinaryExpr(binary))
+            }
             expr => Transformed::no(expr),
         })
     }
+}
+
+/// Refuses to compare an address with a network: they are never equal.
+fn no_network(of: &Expr, with: &Expr, schema: &DFSchema) -> Result<()> {
+    let (Expr::Column(column), Expr::Literal(ScalarValue::Utf8(Some(text)), _)) = (of, with) else {
+        return Ok(());
+    };
+    let is_addr = |field: &arrow_schema::FieldRef| {
+        field.metadata().get(gannet_columns::TYPE).is_some_and(|ty| ty == "addr")
+    };
+    let is_network = text.contains('/') && text.parse::<Subnet>().is_ok();
+    if !is_network || !schema.field_from_column(column).is_ok_and(is_addr) {
+        return Ok(());
+    }
+    let name = &column.name;
+    let error = Error::query(format!("'{text}' is a network, and {name} is one address"));
+    let hint = format!("cidr({name}, '{text}') is true for the addresses of the network");
+    Err(error.with_hint(Some(hint)).near(text).into())
 }
 
 /// `BETWEEN` of a value that is another one each time that it is computed, such as `random()`: it is computed once.

@@ -12,6 +12,16 @@ use datafusion::sql::sqlparser::tokenizer::Span;
 use datafusion::sql::sqlparser::tokenizer::Token;
 use datafusion::sql::sqlparser::tokenizer::Tokenizer;
 
+use crate::hints::elsewhere;
+use crate::hints::of_cast;
+use crate::hints::of_comparison;
+use crate::hints::of_groups;
+use crate::hints::of_result;
+use crate::hints::parts;
+use crate::hints::suggestion;
+use crate::hints::unquoted;
+use crate::other_engines::WINDOWS;
+use crate::other_engines::column;
 use crate::other_engines::replacement;
 
 /// What kind of error it is.
@@ -73,7 +83,7 @@ impl Error {
     }
 
     /// With the place of its word.
-    fn found_in(self, sql: &str) -> Self {
+    pub(crate) fn found_in(self, sql: &str) -> Self {
         let span = self.near.as_deref().and_then(|word| find(sql, word));
         match span {
             Some(span) if self.place.is_none() => self.at(sql, span),
@@ -126,6 +136,13 @@ impl Error {
             DataFusionError::NotImplemented(text) if text.contains("single SQL statement") => {
                 Self::query("a query is one statement; - reads several from standard input")
             }
+            DataFusionError::NotImplemented(text)
+                if text.contains("COUNT DISTINCT with multiple") =>
+            {
+                let hint = "count(DISTINCT (id.orig_h, id.resp_h)) counts pairs";
+                let error = Self::query("count(DISTINCT …) takes one argument");
+                error.with_hint(Some(hint.to_owned())).near("count").found_in(sql)
+            }
             // What is behind a brace is the text of a value for programmers.
             DataFusionError::NotImplemented(text) => {
                 Self::query(text.split(" {").next().unwrap_or(text).to_owned())
@@ -154,13 +171,13 @@ impl Error {
                     Some(own) => own.clone().found_in(sql),
                     None => Self::new(ErrorKind::Run, inner.to_string()),
                 },
-                other => Self::query(of_value(&other.to_string())),
+                other => of_cast(&other.to_string(), sql),
             },
             other => {
                 let text = first_line(&other.strip_backtrace());
                 // A condition that is evaluated while pages of a Parquet file are read.
                 match text.contains("filter predicate") {
-                    true => Self::query(of_value(&text)),
+                    true => of_cast(&text, sql),
                     false => Self::new(ErrorKind::Run, text),
                 }
             }
@@ -183,7 +200,10 @@ impl Error {
                         None => wrong.near(table).found_in(sql),
                     };
                 }
-                let near = suggestion(&full, known())
+                let near = parts(&full, known())
+                    .or_else(|| of_result(&full, sql))
+                    .or_else(|| column(&full).map(|zeek| format!("Zeek calls it {zeek}")))
+                    .or_else(|| suggestion(&full, known()))
                     .or_else(|| suggestion(&field.name, known()))
                     .or_else(|| elsewhere(&field.name));
                 let name = if find(sql, &full).is_some() { &full } else { &field.name };
@@ -219,7 +239,7 @@ impl Error {
         let start = datafusion::sql::sqlparser::tokenizer::Location { line, column };
         let token = tokens(sql).into_iter().find(|(_, span)| span.start == start);
         let span = token.map_or(Span { start, end: start }, |(_, span)| span);
-        Self::query(message).at(sql, span)
+        Self::query(message).with_hint(unquoted(sql, start)).at(sql, span)
     }
 
     /// Of a function that does not take its arguments: `… No function matches the given name and argument types
@@ -250,10 +270,24 @@ impl Error {
         if let Some(wrong) = Self::of_arguments(&text, sql) {
             return wrong;
         }
+        if let Some(wrong) = of_comparison(&text).or_else(|| of_groups(&text, sql)) {
+            return wrong;
+        }
+        if let Some(name) = text.strip_prefix("Invalid qualifier ") {
+            let hint = "Zeek's id is id.orig_h, id.orig_p, id.resp_h and id.resp_p";
+            let error = Self::query(format!("no table of the query is called '{name}'"));
+            let error = error.with_hint(Some(hint.to_owned()).filter(|_| name == "id"));
+            return error.near(name).found_in(sql);
+        }
         if let Some(name) = text.strip_prefix("Invalid function '") {
             let name = name.split('\'').next().unwrap_or_default();
             let known = crate::functions::FUNCTIONS.iter().map(|f| f.name);
             let instead = replacement(name).map(|instead| format!("use {instead}"));
+            if WINDOWS.iter().any(|window| window.eq_ignore_ascii_case(name)) {
+                let hint = format!("{name}() OVER (PARTITION BY id.orig_h ORDER BY ts)");
+                let error = Self::query(format!("{name} needs a window"));
+                return error.with_hint(Some(hint)).near(name).found_in(sql);
+            }
             let all = Self::query(format!("no function is named '{name}'"))
                 .with_hint(instead.or_else(|| suggestion(name, known)));
             return match find(sql, name) {
@@ -262,10 +296,18 @@ impl Error {
             };
         }
         if let Some(rest) = text.strip_prefix("Projections require unique expression names") {
-            let name = rest.split('"').nth(1).unwrap_or_default();
-            let name = name.rsplit(" AS ").next().unwrap_or(name);
+            let name = rest.split_once("expression \"").map_or("", |(_, rest)| rest);
+            let name = name.split("\" at position").next().unwrap_or(name);
+            let alias = name.rsplit(" AS ").next().filter(|alias| !alias.contains([')', '"']));
+            let name = alias.unwrap_or(name);
             let hint = "give one of them another name: expression AS name";
-            let all = Self::query(format!("two columns are named '{name}'"));
+            // The text of an expression is not that of the query.
+            let called = name.split('(').next().unwrap_or(name);
+            let all = match called == name {
+                true => Self::query(format!("two columns are named '{name}'")),
+                false => Self::query(format!("two columns are the same {called}(…)")),
+            };
+            let name = called;
             return all.with_hint(Some(hint.to_owned())).near(name).found_in(sql);
         }
         if text.starts_with("Substring without for/from") {
@@ -286,7 +328,7 @@ impl Error {
 }
 
 /// What a value cannot be, without the names of the errors around it: `Cannot cast string 'dns' to value of Int64 type`.
-fn of_value(text: &str) -> String {
+pub(crate) fn of_value(text: &str) -> String {
     let inner = text.rsplit_once("Error(\"").and_then(|(_, rest)| rest.split("\")").next());
     let text = inner.unwrap_or(text);
     let text = ["Cast error: ", "Parser error: ", "Arrow error: "]
@@ -368,7 +410,7 @@ impl From<Error> for DataFusionError {
     }
 }
 
-fn tokens(sql: &str) -> Vec<(Token, Span)> {
+pub(crate) fn tokens(sql: &str) -> Vec<(Token, Span)> {
     let tokens = Tokenizer::new(&GenericDialect {}, sql).tokenize_with_location();
     tokens.unwrap_or_default().into_iter().map(|t| (t.token, t.span)).collect()
 }
@@ -433,26 +475,6 @@ pub(crate) fn find_tokens(sql: &str, words: &str) -> Option<Span> {
     Some(Span { start: first.start, end: last.end })
 }
 
-/// The names that are most like one that is not known.
-pub(crate) fn suggestion<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
-    let wanted = name.to_ascii_lowercase();
-    let last = wanted.rsplit('.').next().unwrap_or(&wanted);
-    let mut near: Vec<(usize, &str)> = Vec::new();
-    // What is not known is no suggestion, even if another table has a column of this name.
-    for candidate in known.filter(|known| !known.eq_ignore_ascii_case(name)) {
-        let other = candidate.to_ascii_lowercase();
-        let of_last = other.rsplit('.').next().is_some_and(|end| end == last);
-        let far = if of_last { 0 } else { distance(&wanted, &other) };
-        let most = 1 + wanted.len().min(other.len()) / 3;
-        if far <= most && !near.iter().any(|(_, known)| *known == candidate) {
-            near.push((far, candidate));
-        }
-    }
-    near.sort_unstable();
-    let names: Vec<_> = near.iter().take(3).map(|(_, name)| *name).collect();
-    (!names.is_empty()).then(|| format!("did you mean {}?", names.join(", ")))
-}
-
 /// The error of a column whose name is known, behind the name of a table that is not.
 fn of_alias(field: &Column, valid: &[Column]) -> Option<Error> {
     let table = field.relation.as_ref()?.table();
@@ -471,51 +493,9 @@ fn of_alias(field: &Column, valid: &[Column]) -> Option<Error> {
     Some(error.with_hint(Some(hint)))
 }
 
-/// The logs that have a column of this name, or a hint about strings where none has.
-fn elsewhere(name: &str) -> Option<String> {
-    let has = |schema: &gannet_log::Schema| schema.fields.iter().any(|f| f.name == name);
-    let schemas = gannet_engine::schemas();
-    let logs: Vec<_> =
-        schemas.iter().filter(|schema| has(schema)).map(|s| s.path).take(5).collect();
-    Some(match logs.is_empty() {
-        true => format!("a string is in single quotes: '{name}'"),
-        false => format!("a column of this name is in {}", logs.join(", ")),
-    })
-}
-
-/// Edits from one word to another: characters inserted, removed, replaced, or swapped with the next.
-fn distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) =
-        (a.chars().take(64).collect(), b.chars().take(64).collect());
-    let mut rows = vec![(0..=b.len()).collect::<Vec<_>>()];
-    for i in 1..=a.len() {
-        let mut row = vec![i];
-        for j in 1..=b.len() {
-            let cost = usize::from(a[i - 1] != b[j - 1]);
-            let mut least = (rows[i - 1][j] + 1).min(row[j - 1] + 1).min(rows[i - 1][j - 1] + cost);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                least = least.min(rows[i - 2][j - 2] + 1);
-            }
-            row.push(least);
-        }
-        rows.push(row);
-    }
-    rows.last().and_then(|row| row.last()).copied().unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn near_names_are_suggested() {
-        let known = ["id.orig_h", "id.resp_h", "uid", "orig_bytes", "resp_bytes", "ts"];
-        let near = |name| suggestion(name, known.into_iter());
-        assert_eq!(near("orig_h").as_deref(), Some("did you mean id.orig_h?"));
-        assert_eq!(near("udi").as_deref(), Some("did you mean uid?"));
-        assert_eq!(near("orig_byte").as_deref(), Some("did you mean orig_bytes?"));
-        assert_eq!(near("certificate"), None);
-    }
 
     #[test]
     fn a_place_is_shown_in_the_part_of_a_query_that_is_known() {

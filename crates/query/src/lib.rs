@@ -22,6 +22,7 @@ mod compare;
 mod convert;
 mod error;
 mod functions;
+mod hints;
 mod listing;
 mod names;
 mod other_engines;

@@ -12,9 +12,11 @@ use datafusion::sql::sqlparser::ast::ObjectName;
 use datafusion::sql::sqlparser::ast::ObjectNamePart;
 use datafusion::sql::sqlparser::ast::Query;
 use datafusion::sql::sqlparser::ast::Select;
+use datafusion::sql::sqlparser::ast::SelectFlavor;
 use datafusion::sql::sqlparser::ast::SelectItem;
 use datafusion::sql::sqlparser::ast::VisitMut as _;
 use datafusion::sql::sqlparser::ast::VisitorMut;
+use datafusion::sql::sqlparser::ast::WildcardAdditionalOptions;
 
 use crate::Error;
 
@@ -49,6 +51,10 @@ impl VisitorMut for Declared {
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        // FROM conn alone has all columns.
+        if select.flavor == SelectFlavor::FromFirstNoSelect {
+            select.projection = vec![SelectItem::Wildcard(WildcardAdditionalOptions::default())];
+        }
         for item in &select.projection {
             if let SelectItem::ExprWithAlias { alias, .. } = item {
                 self.aliases.insert(alias.value.clone());
@@ -118,9 +124,10 @@ fn query(statement: &mut Statement) -> Result<&mut ast::Statement, Error> {
 }
 
 fn refused() -> Error {
-    Error::query(
-        "only queries are run: SELECT, WITH, VALUES, EXPLAIN, DESCRIBE, SHOW TABLES, SHOW COLUMNS",
-    )
+    let what =
+        "only queries are run: SELECT, WITH, VALUES, EXPLAIN, DESCRIBE, SHOW TABLES, SHOW COLUMNS";
+    let hint = "--out FILE writes an answer; WITH name AS (SELECT …) names one within a query";
+    Error::query(what).with_hint(Some(hint.to_owned()))
 }
 
 /// Calls `resolve` for the name of each table; the identifiers that it returns replace the name.

@@ -6,6 +6,82 @@ pub(crate) fn replacement(name: &str) -> Option<&'static str> {
     REPLACEMENTS.iter().find(|(names, _)| names.contains(&&*name)).map(|(_, instead)| *instead)
 }
 
+/// The columns of Zeek's logs for a name that other tools have.
+pub(crate) fn column(name: &str) -> Option<&'static str> {
+    let name = name.to_ascii_lowercase();
+    COLUMNS.iter().find(|(names, _)| names.contains(&&*name)).map(|(_, column)| *column)
+}
+
+/// Names in lower case, and what Zeek calls it.
+const COLUMNS: &[(&[&str], &str)] = &[
+    (
+        &[
+            "src_ip",
+            "srcip",
+            "source_ip",
+            "src",
+            "saddr",
+            "src_addr",
+            "src_host",
+            "client_ip",
+            "ip_src",
+            "source",
+        ],
+        "id.orig_h",
+    ),
+    (
+        &[
+            "dst_ip",
+            "dstip",
+            "dest_ip",
+            "destination_ip",
+            "dst",
+            "dest",
+            "daddr",
+            "dst_addr",
+            "dst_host",
+            "server_ip",
+            "ip_dst",
+            "destination",
+        ],
+        "id.resp_h",
+    ),
+    (&["src_port", "sport", "srcport", "source_port", "client_port"], "id.orig_p"),
+    (
+        &["dst_port", "dport", "dstport", "dest_port", "destination_port", "server_port", "port"],
+        "id.resp_p",
+    ),
+    (&["timestamp", "time", "_time", "start_time", "datetime", "date"], "ts"),
+    (&["protocol", "transport"], "proto (tcp, udp, icmp), or service (dns, http, ...)"),
+    (
+        &["bytes", "bytes_in", "bytes_out", "bytes_sent", "bytes_received"],
+        "orig_bytes and resp_bytes",
+    ),
+    (&["packets", "pkts"], "orig_pkts and resp_pkts"),
+    (
+        &["domain", "qname", "dns_query", "hostname"],
+        "query in dns, host in http, server_name in ssl",
+    ),
+    (&["sni"], "server_name in ssl"),
+    (&["url"], "host and uri in http"),
+    (&["state", "flags"], "conn_state, and history"),
+    (&["filename"], "filename in files, name in smb_files"),
+];
+
+/// Functions that need a window.
+pub(crate) const WINDOWS: [&str; 10] = [
+    "rank",
+    "dense_rank",
+    "row_number",
+    "lag",
+    "lead",
+    "ntile",
+    "percent_rank",
+    "cume_dist",
+    "nth_value",
+    "first_value",
+];
+
 /// Names in lower case, and the replacement.
 const REPLACEMENTS: &[(&[&str], &str)] = &[
     (&["len", "strlen", "size"], "length(text) of a string, array_length(list) of a list"),
@@ -48,6 +124,7 @@ const REPLACEMENTS: &[(&[&str], &str)] = &[
         ],
         "date_part('hour', ts), also of 'year', 'month', 'day', 'minute', 'second', 'week', 'dow' and 'doy'",
     ),
+    (&["date", "todate"], "CAST(ts AS DATE)"),
     (&["dayname"], "to_char(ts, '%A')"),
     (&["monthname"], "to_char(ts, '%B')"),
     (

@@ -1,11 +1,16 @@
 //! Answers as text and as Parquet files.
 
+use std::borrow::Cow;
 use std::io;
 use std::io::Write;
+use std::sync::Arc;
 
 use arrow_array::Array;
+use arrow_array::ArrayRef;
 use arrow_array::RecordBatch;
+use arrow_array::StringArray;
 use arrow_schema::DataType;
+use arrow_schema::Schema;
 use arrow_schema::SchemaRef;
 use datafusion::arrow::json::LineDelimitedWriter;
 use datafusion::arrow::json::WriterBuilder;
@@ -33,8 +38,35 @@ pub trait Writer {
     fn finish(&mut self) -> io::Result<()>;
 }
 
-/// Times are written like this, always in UTC.
+/// Times are written like this, in UTC.
 const TIME: &str = "%Y-%m-%dT%H:%M:%S%.6fZ";
+/// Times of another zone, which a query asks for.
+const ZONED: &str = "%Y-%m-%dT%H:%M:%S%.6f%:z";
+
+/// The batch with texts for times of other zones.
+fn with_offsets(batch: &RecordBatch) -> io::Result<Cow<'_, RecordBatch>> {
+    let is_other = |ty: &DataType| matches!(ty, DataType::Timestamp(_, Some(zone)) if !["UTC", "Z", "+00:00"].contains(&&**zone));
+    let schema = batch.schema();
+    if !schema.fields().iter().any(|field| is_other(field.data_type())) {
+        return Ok(Cow::Borrowed(batch));
+    }
+    let options = format().with_timestamp_tz_format(Some(ZONED));
+    let (mut fields, mut columns) = (Vec::new(), Vec::new());
+    for (field, column) in schema.fields().iter().zip(batch.columns()) {
+        if !is_other(field.data_type()) {
+            fields.push(Arc::clone(field));
+            columns.push(Arc::clone(column));
+            continue;
+        }
+        let texts = ArrayFormatter::try_new(column.as_ref(), &options).map_err(io::Error::other)?;
+        let text = |row| column.is_valid(row).then(|| texts.value(row).to_string());
+        let texts: StringArray = (0..column.len()).map(text).collect();
+        fields.push(Arc::new(field.as_ref().clone().with_data_type(DataType::Utf8)));
+        columns.push(Arc::new(texts) as ArrayRef);
+    }
+    let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), columns);
+    batch.map(Cow::Owned).map_err(io::Error::other)
+}
 
 fn format() -> FormatOptions<'static> {
     FormatOptions::default()
@@ -48,7 +80,7 @@ fn rows(
     batch: &RecordBatch,
     mut each: impl FnMut(&[Option<String>]) -> io::Result<()>,
 ) -> io::Result<()> {
-    let options = format();
+    let (options, batch) = (format(), with_offsets(batch)?);
     let columns = batch.columns().iter().map(|c| ArrayFormatter::try_new(c.as_ref(), &options));
     let columns = columns.collect::<Result<Vec<_>, _>>().map_err(io::Error::other)?;
     let mut cells = Vec::new();
@@ -131,7 +163,7 @@ impl<W: Write> Json<W> {
 
 impl<W: Write> Writer for Json<W> {
     fn write(&mut self, batch: &RecordBatch) -> io::Result<()> {
-        self.0.write(batch).map_err(io::Error::other)
+        self.0.write(with_offsets(batch)?.as_ref()).map_err(io::Error::other)
     }
 
     fn finish(&mut self) -> io::Result<()> {

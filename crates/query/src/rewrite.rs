@@ -14,7 +14,7 @@ use datafusion::sql::sqlparser::ast::ObjectName;
 use datafusion::sql::sqlparser::ast::UnaryOperator;
 use datafusion::sql::sqlparser::ast::Value;
 
-/// `-x` as `0 - x`, and `EXTRACT(EPOCH FROM x)` as `epoch(x)`.
+/// `-x` as `0 - x`, `x REGEXP y` as `x ~ y`, and `EXTRACT(EPOCH FROM x)` as `epoch(x)`.
 pub(crate) fn expressions(statement: &mut ast::Statement) {
     let _: ControlFlow<()> = ast::visit_expressions_mut(statement, |expr| {
         if let Some(other) = rewritten(expr) {
@@ -32,6 +32,14 @@ fn rewritten(expr: &mut Expr) -> Option<Expr> {
             let zero = Expr::Value(Value::Number("0".to_owned(), false).into());
             let negative = binary(zero, BinaryOperator::Minus, expr.as_ref().clone());
             Some(Expr::Nested(Box::new(negative)))
+        }
+        Expr::RLike { negated, expr, pattern, .. } => {
+            let op = match negated {
+                true => BinaryOperator::PGRegexNotMatch,
+                false => BinaryOperator::PGRegexMatch,
+            };
+            let matched = binary(expr.as_ref().clone(), op, pattern.as_ref().clone());
+            Some(Expr::Nested(Box::new(matched)))
         }
         Expr::Extract { field: DateTimeField::Epoch, expr, .. } => {
             Some(call("epoch", expr.as_ref().clone()))

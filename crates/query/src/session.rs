@@ -31,8 +31,8 @@ use crate::Answer;
 use crate::Error;
 use crate::arithmetic::Planner;
 use crate::compare::Comparisons;
-use crate::error::suggestion;
 use crate::functions;
+use crate::hints::suggestion;
 use crate::listing;
 use crate::listing::Content;
 use crate::listing::Source;
@@ -393,6 +393,20 @@ impl Session {
                 Some(format!("the tables are {names}{}", if most { "" } else { ", …" }))
             }),
         };
+        let lower = name.to_ascii_lowercase();
+        if lower.starts_with("read_") || lower == "parquet_scan" {
+            let hint =
+                Some("a path in single quotes is a table: FROM 'logs/conn.parquet'".to_owned());
+            return Error::query(format!("no function is named '{name}'")).with_hint(hint);
+        }
+        let is_log = gannet_engine::schemas().iter().any(|schema| schema.path == lower);
+        if is_log && !known.is_empty() {
+            let names = known.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
+            let hint = format!(
+                "an analysis writes the logs that have rows; those of the paths are {names}"
+            );
+            return Error::query(format!("no file has the log '{name}'")).with_hint(Some(hint));
+        }
         if Path::new(name).extension().is_some() {
             let hint = Some(format!("a path is in single quotes: FROM '{name}'"));
             return Error::query(format!("no table is named '{name}'")).with_hint(hint);

@@ -251,6 +251,12 @@ fn is_comment(text: &str) -> bool {
     text.lines().map(str::trim).all(|line| line.is_empty() || line.starts_with("--"))
 }
 
+/// Whether a text is run with its last line: a query with its semicolon, a command with its line.
+fn is_complete(text: &str) -> bool {
+    let (_, rest) = statements(text);
+    rest.is_empty() || text.trim_start().starts_with('.') || word(text).is_some()
+}
+
 /// What a word may be completed to.
 struct Words {
     words: Vec<String>,
@@ -285,10 +291,7 @@ impl Hinter for Words {
 impl Validator for Words {
     /// A query is complete with its semicolon, a command with its line.
     fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
-        let text = context.input();
-        let (_, rest) = statements(text);
-        let is_command = text.trim_start().starts_with('.') || word(text).is_some();
-        let is_complete = rest.is_empty() || is_command;
+        let is_complete = is_complete(context.input());
         Ok(if is_complete { ValidationResult::Valid(None) } else { ValidationResult::Incomplete })
     }
 }
@@ -333,6 +336,18 @@ mod tests {
         assert_eq!(both, [".tables", "SELECT\n.5", "SELECT 2", ".quit"]);
         let (queries, rest) = statements("SELECT /* a; 'b */ 1; SELECT 2");
         assert_eq!((queries, rest.as_str()), (vec!["SELECT /* a; 'b */ 1".to_owned()], "SELECT 2"));
+    }
+
+    #[test]
+    fn lines_continue_up_to_the_semicolon() {
+        for begun in ["SELECT 1", "SELECT ';", "SELECT 1; SELECT 2", "SELECT /* ;", "exit now"] {
+            assert!(!is_complete(begun), "{begun}");
+        }
+        for complete in
+            ["", "SELECT 1;", "SELECT\n1\n;", ".tables", "exit", "-- nothing", "SELECT 1; -- one"]
+        {
+            assert!(is_complete(complete), "{complete}");
+        }
     }
 
     #[test]

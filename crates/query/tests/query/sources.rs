@@ -482,6 +482,107 @@ fn functions_of_other_engines_have_a_replacement() {
 }
 
 #[test]
+fn queries_of_other_engines_are_answered_or_explained() {
+    let scratch = Scratch::new("habits");
+    scratch.analyze(&crate::support::sample(), "parquet");
+    let session = session(&[scratch.path("parquet")]);
+    let of = |sql: &str| rows(&session, sql).unwrap();
+    assert_eq!(of("FROM conn LIMIT 1"), of("SELECT * FROM conn LIMIT 1"));
+    assert_eq!(
+        of("SELECT count(*) FROM conn WHERE uid REGEXP '^C' AND uid NOT RLIKE 'x y'"),
+        [["10"]]
+    );
+    assert_eq!(
+        of("SELECT count(*) FROM conn WHERE ts > '2000-01-02' - INTERVAL '1 day'"),
+        [["10"]]
+    );
+    // A time of another zone has its offset.
+    let zoned = of(
+        "SELECT TIMESTAMP '2020-04-16 12:54:32' AT TIME ZONE 'UTC' AT TIME ZONE 'Europe/Berlin'",
+    );
+    assert_eq!(zoned, [["2020-04-16T14:54:32.000000+02:00"]]);
+    for (sql, words, hinted) in [
+        (
+            "SELECT uid FROM conn WHERE id.orig_h = 10.0.0.1",
+            "Expected: ",
+            "single quotes: '10.0.0.1'",
+        ),
+        (
+            "SELECT cidr(id.orig_h, 10.0.0.0/8) FROM conn",
+            "Expected: ",
+            "single quotes: '10.0.0.0/8'",
+        ),
+        ("SELECT * EXCEPT (id.orig_h) FROM conn", "Expected: ", "\"id.orig_h\""),
+        ("SELECT src_ip FROM conn", "no column is named 'src_ip'", "Zeek calls it id.orig_h"),
+        ("SELECT id FROM conn", "no column is named 'id'", "id.resp_p"),
+        ("SELECT id.* FROM conn", "is called 'id'", "id.orig_h"),
+        ("SELECT community_id FROM conn", "named 'community_id'", "--columns community_id"),
+        ("SELECT count(*) AS n FROM conn WHERE n > 1", "no column is named 'n'", "HAVING"),
+        ("SELECT uid, count(*) FROM conn", "'uid' is neither in GROUP BY nor", "GROUP BY ALL"),
+        ("SELECT id.orig_h, count(*) FROM conn", "'id.orig_h' is neither", "GROUP BY ALL"),
+        (
+            "SELECT uid FROM conn WHERE duration > '1 minute'",
+            "'1 minute' is no number",
+            "INTERVAL '1 minute'",
+        ),
+        (
+            "SELECT uid FROM conn WHERE id.orig_h = '10.0.0.0/8'",
+            "is a network",
+            "cidr(id.orig_h, '10.0.0.0/8')",
+        ),
+        (
+            "SELECT uid FROM conn WHERE id.orig_h IN ('fe80::/10')",
+            "is a network",
+            "cidr(id.orig_h, 'fe80::/10')",
+        ),
+        ("SELECT uid FROM conn WHERE ts > '2016'", "'2016' is no time", "'2023-11-14'"),
+        (
+            "SELECT to_char(ts AT TIME ZONE 'Asia/Tokyo', '%H'), to_char(ts, '%H') FROM conn",
+            "two columns are the same to_char(…)",
+            "another name",
+        ),
+        ("SELECT rank() FROM conn", "rank needs a window", "OVER ("),
+        (
+            "SELECT count(DISTINCT uid, ts) FROM conn",
+            "takes one argument",
+            "count(DISTINCT (id.orig_h",
+        ),
+        ("SELECT * FROM read_parquet('x')", "no function is named 'read_parquet'", "single quotes"),
+        ("SELECT * FROM modbus", "no file has the log 'modbus'", "conn"),
+    ] {
+        let (text, hint) = error(&session, sql);
+        assert!(text.contains(words) && text.contains("\n 1 | "), "{sql}: {text}");
+        assert!(
+            hint.as_deref().is_some_and(|hint| hint.contains(hinted)),
+            "{sql}: {text} {hint:?}"
+        );
+    }
+    for (sql, words, hinted) in [
+        (
+            "SELECT uid FROM dns WHERE answers = '192.0.2.1'",
+            "a list is not compared",
+            "list_contains",
+        ),
+        (
+            "SELECT uid FROM dns WHERE answers LIKE '%1%'",
+            "a list is not compared",
+            "array_to_string",
+        ),
+        ("SELECT uid FROM conn WHERE ts LIKE '2016%'", "not times", "to_char"),
+        ("SELECT uid FROM conn WHERE local_orig = 'T'", "booleans only", "local_orig = true"),
+        ("SELECT CAST(uid AS BIGINT) FROM conn", "cannot cast string 'C", "TRY_CAST"),
+        ("COPY conn TO 'x.csv'", "only queries are run", "--out FILE"),
+    ] {
+        let (text, hint) = error(&session, sql);
+        assert!(text.contains(words), "{sql}: {text}");
+        assert!(
+            hint.as_deref().is_some_and(|hint| hint.contains(hinted)),
+            "{sql}: {text} {hint:?}"
+        );
+    }
+}
+
+#[test]
 fn times_are_compared_as_times_everywhere() {
     let session = session(&[crate::support::sample()]);
     let count = |condition: &str| {
