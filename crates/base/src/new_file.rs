@@ -80,6 +80,15 @@ impl NewFile {
         self.rename.finish()
     }
 
+    /// Gives the file its final name, while its bytes may not be on the disk yet: they are as safe as those of any other
+    /// program's output.
+    ///
+    /// # Errors
+    /// If the file cannot be renamed.
+    pub fn rename(self) -> io::Result<()> {
+        self.rename.at_once()
+    }
+
     /// The file, and the step that gives it its name.
     pub fn into_parts(self) -> (File, Rename) {
         (self.file, self.rename)
@@ -125,7 +134,7 @@ impl Rename {
         self.at_once()
     }
 
-    /// Gives the file its final name.
+    /// Gives the file its final name, while its bytes may not be on the disk yet.
     ///
     /// # Errors
     /// If the file cannot be renamed.

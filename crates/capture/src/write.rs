@@ -355,7 +355,7 @@ impl Writer {
         let ended = self.output.finish(&mut self.buffer);
         self.buffer.clear();
         self.checked(ended)?;
-        let renamed = self.rename.take().map_or(Ok(()), Rename::finish);
+        let renamed = self.rename.take().map_or(Ok(()), Rename::at_once);
         self.checked(renamed)
     }
 

@@ -354,7 +354,8 @@ impl Cache {
         let mut file = NewFile::create_private(&self.file).ok()?;
         let head = [MAGIC.as_slice(), &self.key, &digest(&to.bytes)].concat();
         file.write_all(&head).and_then(|()| file.write_all(&to.bytes)).ok()?;
-        file.finish().ok()?;
+        // A digest is among its bytes: what a power failure leaves is read as nothing.
+        file.rename().ok()?;
         remove_oldest(folder);
         Some(())
     }
