@@ -413,6 +413,11 @@ impl Session<'_> {
         conn.count_packet(from, ip_bytes);
         let ends = |r: &Request| matches!(r, Request::Confirm(tag) if !self.detects_on(*tag));
         if detect && !self.scratch.requests.iter().any(ends) {
+            if self.env.steering.detects_none() {
+                // It has its number in Zeek, and would keep what it looks at in vain.
+                let events = &mut self.env.logs.events;
+                return self.env.analyzer_ids.start(events, conn, Tag::Detector);
+            }
             self.add(conn, Tag::Detector);
             let is_detector = |e: &Entry| !e.is_off && e.tag == Tag::Detector;
             self.each_of(conn, is_detector, |a, cx| a.datagram(cx, from, data, len));

@@ -131,6 +131,12 @@ impl Steering {
             && self.may_start(tag)
     }
 
+    /// Whether no analyzer starts for what a connection begins with.
+    #[inline]
+    pub(crate) fn detects_none(&self) -> bool {
+        self.detected.as_ref().is_some_and(HashSet::is_empty)
+    }
+
     /// What scripts expect a connection to be: the first analyzer. Those after it wait in [`further`](Self::further).
     pub(crate) fn scheduled(
         &mut self,
@@ -245,6 +251,7 @@ mod tests {
         assert!(all.by_port(Proto::Tcp, 80).is_empty());
         let mut none = Steering::scripted();
         assert!(none.by_port(Proto::Tcp, 80).is_empty() && !none.may_detect(Tag::Http));
+        assert!(none.detects_none() && !Steering::default().detects_none());
         none.register(Tag::Http, Proto::Tcp, 8123, true);
         assert_eq!(none.by_port(Proto::Tcp, 8123), [Tag::Http]);
         none.register(Tag::Http, Proto::Tcp, 8123, false);
