@@ -191,30 +191,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     if let Err(LeftOut(what)) = args.formats.apply(&mut options.logs) {
         return Ok(left_out::report(&what, "columns"));
     }
-    for name in args.logs.iter().flatten() {
-        let group = Selection::GROUPS.iter().any(|(group, _)| group == name);
-        if !group && gannet_engine::schemas().iter().all(|s| s.path != name) {
-            terminal.error(&format_args!("--logs: no log is named '{name}'"));
-            let mut all: Vec<_> = gannet_engine::schemas().iter().map(|s| s.path).collect();
-            all.sort_unstable();
-            match crate::terminal::nearest(name, &all) {
-                Some(near) => terminal.hint(&format_args!("did you mean {near}?")),
-                None => {
-                    let all = all.join(", ");
-                    terminal
-                        .hint(&format_args!("logs are {all}; default, policy and all name groups"));
-                }
-            }
-            return Ok(Outcome::NoCapture);
-        }
-    }
-    for name in &args.columns {
-        let is = |f: &gannet_log::Field| f.optional && f.name == name;
-        if !gannet_engine::schemas().iter().any(|s| s.fields.iter().any(is)) {
-            terminal.error(&format_args!("--columns: no optional column is named '{name}'"));
-            terminal.hint(&format_args!("optional columns are {}", optional_columns()));
-            return Ok(Outcome::NoCapture);
-        }
+    if let Some(wrong) = wrong_log(args).or_else(|| wrong_column(args)) {
+        return Ok(wrong.report(&terminal));
     }
     if args.counts_memory() {
         memory::start_counting();
@@ -223,12 +201,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let threads = args.threads.map(|n| usize::from(n.get()));
     #[cfg(target_os = "linux")]
     if args.live.is_asked() {
-        if let Some(folder) = args.extract_files.as_deref() {
-            paths::make_folder(folder, "--extract-files")?;
-            let extract = ToFolder::new(folder, &args.extract_types, args.extract_limit);
-            options.extract =
-                Some(Arc::new(extract.with_context(|| folder.display().to_string())?));
-        }
+        options.extract =
+            extraction(args)?.map(|extract| extract as Arc<dyn gannet_engine::Extract>);
         options.threads = threads.unwrap_or(1);
         if args.logs.is_none() && options.threads == 1 {
             options.logs.selection = Selection::of(["default", "capture_loss"]);
@@ -237,75 +211,25 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         let folders = (&*args.out, args.extract_files.as_deref());
         return crate::live::run(&args.live, options, filter, folders, args.quiet);
     }
-    #[cfg(target_os = "linux")]
-    if let Some(option) = args.live.only_live() {
-        terminal.error(&format_args!("{option} is for live captures, and has no effect on files"));
-        terminal.hint(&"-i INTERFACE captures; --json -o - prints the rows of all logs");
-        return Ok(Outcome::NoCapture);
-    }
     let stop = Stop::on_signals().context("signals")?;
     let to_stdout = ToStdout::of(args);
-    if to_stdout.is_some() && args.each {
-        terminal.error(&"--out -: --each needs a folder");
-        return Ok(Outcome::NoCapture);
-    }
-    if to_stdout.is_some() && options.logs.format == Format::Packed {
-        terminal.error(&"--out -: standard output takes one text format, --format tsv or json");
-        return Ok(Outcome::NoCapture);
-    }
-    if let Some(words) = args.formats.without_effect(to_stdout == Some(ToStdout::All)) {
-        terminal.error(&words);
-        return Ok(Outcome::NoCapture);
-    }
-    if to_stdout == Some(ToStdout::All) && args.formats.names_tsv() {
-        terminal.error(&"--out -: standard output takes one log as tab-separated values");
-        terminal.hint(&"--logs conn chooses one; --format json prints the rows of all logs");
-        return Ok(Outcome::NoCapture);
-    }
     let files = [&args.read[..], &args.files].concat();
-    let indexed = args.index.then(|| one_capture(&files)).flatten();
-    if args.index && !args.each && indexed.is_none() {
-        terminal
-            .error(&"--index is for one capture in a file: --each makes one for each of several");
-        return Ok(Outcome::NoCapture);
+    if let Some(wrong) = wrong_options(args, to_stdout, &options, &files) {
+        return Ok(wrong.report(&terminal));
     }
-    let index = args.index;
-    let extract = match args.extract_files.as_deref() {
-        Some(folder) => {
-            paths::make_folder(folder, "--extract-files")?;
-            let extract = ToFolder::new(folder, &args.extract_types, args.extract_limit);
-            Some(Arc::new(extract.with_context(|| folder.display().to_string())?))
-        }
-        None => None,
-    };
-    let options = Options {
-        extract: extract.clone().map(|e| e as Arc<dyn gannet_engine::Extract>),
-        ..options
-    };
+    let extract = extraction(args)?;
+    options.extract = extract.clone().map(|extract| extract as Arc<dyn gannet_engine::Extract>);
     let mut run = Run {
         options,
         threads,
         to_stdout,
-        index,
+        index: args.index,
         stop,
         terminal,
         verbose: args.verbose,
         tally: Tally::default(),
     };
-    match run.to_stdout {
-        None => {
-            let below = if args.each { "*/" } else { "" };
-            run.tally.put_in(format!("{}", args.out.join(below).display()));
-        }
-        Some(ToStdout::One) => run.options.logs.stdout = true,
-        Some(ToStdout::All) => {
-            if matches!(run.options.logs.format, Format::Tsv) {
-                run.options.logs.format = Format::Json(args.formats.json_times());
-            }
-            // Rows of different logs are in one order only where one thread writes them.
-            run.threads = Some(1);
-        }
-    }
+    run.choose_output(args);
     if let Err(error) = spare_inputs(&files, &args.out, args.each) {
         run.terminal.error(&error);
         return Ok(Outcome::NoCapture);
@@ -333,6 +257,97 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         run.terminal.say(&run.tally.to_string().trim_end());
     }
     Ok(outcome.max(answered))
+}
+
+/// Options that cannot be obeyed: why, and what may be meant.
+struct Wrong {
+    error: String,
+    hint: Option<String>,
+}
+
+impl Wrong {
+    fn new(error: impl Into<String>) -> Self {
+        Self { error: error.into(), hint: None }
+    }
+
+    fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+
+    fn report(self, terminal: &Terminal) -> Outcome {
+        terminal.error(&self.error);
+        if let Some(hint) = self.hint {
+            terminal.hint(&hint);
+        }
+        Outcome::NoCapture
+    }
+}
+
+/// A name of `--logs` that is neither a log nor a group of logs.
+fn wrong_log(args: &Args) -> Option<Wrong> {
+    let mut all: Vec<_> = gannet_engine::schemas().iter().map(|s| s.path).collect();
+    let is_group = |name: &str| Selection::GROUPS.iter().any(|(group, _)| *group == name);
+    let wrong =
+        args.logs.iter().flatten().find(|name| !is_group(name) && !all.contains(&&***name))?;
+    all.sort_unstable();
+    let hint = match crate::terminal::nearest(wrong, &all) {
+        Some(near) => format!("did you mean {near}?"),
+        None => format!("logs are {}; default, policy and all name groups", all.join(", ")),
+    };
+    Some(Wrong::new(format!("--logs: no log is named '{wrong}'")).hint(hint))
+}
+
+/// A name of `--columns` that is no optional column.
+fn wrong_column(args: &Args) -> Option<Wrong> {
+    let is_known = |name: &&String| {
+        let is = |f: &gannet_log::Field| f.optional && f.name == **name;
+        gannet_engine::schemas().iter().any(|s| s.fields.iter().any(is))
+    };
+    let wrong = args.columns.iter().find(|name| !is_known(name))?;
+    let error = format!("--columns: no optional column is named '{wrong}'");
+    Some(Wrong::new(error).hint(format!("optional columns are {}", optional_columns())))
+}
+
+/// Options for captures in files that exclude each other.
+fn wrong_options(
+    args: &Args,
+    to_stdout: Option<ToStdout>,
+    options: &Options,
+    files: &[PathBuf],
+) -> Option<Wrong> {
+    #[cfg(target_os = "linux")]
+    if let Some(option) = args.live.only_live() {
+        let error = format!("{option} is for live captures, and has no effect on files");
+        let hint = "-i INTERFACE captures; --json -o - prints the rows of all logs";
+        return Some(Wrong::new(error).hint(hint));
+    }
+    if to_stdout.is_some() && args.each {
+        return Some(Wrong::new("--out -: --each needs a folder"));
+    }
+    if to_stdout.is_some() && options.logs.format == Format::Packed {
+        let error = "--out -: standard output takes one text format, --format tsv or json";
+        return Some(Wrong::new(error));
+    }
+    if let Some(words) = args.formats.without_effect(to_stdout == Some(ToStdout::All)) {
+        return Some(Wrong::new(words));
+    }
+    if to_stdout == Some(ToStdout::All) && args.formats.names_tsv() {
+        let error = "--out -: standard output takes one log as tab-separated values";
+        let hint = "--logs conn chooses one; --format json prints the rows of all logs";
+        return Some(Wrong::new(error).hint(hint));
+    }
+    let is_indexed = || one_capture(files).is_some();
+    (args.index && !args.each && !is_indexed()).then(|| {
+        Wrong::new("--index is for one capture in a file: --each makes one for each of several")
+    })
+}
+
+/// Where files are extracted to.
+fn extraction(args: &Args) -> anyhow::Result<Option<Arc<ToFolder>>> {
+    let Some(folder) = args.extract_files.as_deref() else { return Ok(None) };
+    paths::make_folder(folder, "--extract-files")?;
+    let extract = ToFolder::new(folder, &args.extract_types, args.extract_limit);
+    Ok(Some(Arc::new(extract.with_context(|| folder.display().to_string())?)))
 }
 
 /// Refuses to write logs over captures that are read.
@@ -492,6 +507,24 @@ struct Run {
 }
 
 impl Run {
+    /// Rows go to a folder or to standard output.
+    fn choose_output(&mut self, args: &Args) {
+        match self.to_stdout {
+            None => {
+                let below = if args.each { "*/" } else { "" };
+                self.tally.put_in(format!("{}", args.out.join(below).display()));
+            }
+            Some(ToStdout::One) => self.options.logs.stdout = true,
+            Some(ToStdout::All) => {
+                if matches!(self.options.logs.format, Format::Tsv) {
+                    self.options.logs.format = Format::Json(args.formats.json_times());
+                }
+                // Rows of different logs are in one order only where one thread writes them.
+                self.threads = Some(1);
+            }
+        }
+    }
+
     /// All files as one stream.
     fn together(&mut self, files: &[PathBuf], out: &Path) -> anyhow::Result<Outcome> {
         match self.open(files) {
