@@ -186,6 +186,7 @@ pub fn run(
         likely_ports(&mut machine.with(&mut program));
         tunnel_ports(&mut machine.with(&mut program));
         upgrades(&mut machine.with(&mut program));
+        pipe_names(&mut machine.with(&mut program));
         packet_thresholds(&mut machine.with(&mut program));
         skipped_bytes(&mut machine.with(&mut program));
         let unchecked =
@@ -455,6 +456,16 @@ fn upgrades(vm: &mut Vm<'_>) {
     };
     let all = entries.into_iter().filter_map(analyzer).collect();
     vm.m.state.traffic.commands.push(Command::Upgrades(all));
+}
+
+/// Names of files that only trees of pipes have, as scripts say.
+fn pipe_names(vm: &mut Vm<'_>) {
+    if let Value::Table(table) = vm.global_named("SMB::pipe_filenames") {
+        let name =
+            |key: Value| Some(crate::value::table::parts(&key).first()?.str_bytes().to_vec());
+        let names = table.keys().into_iter().filter_map(name).collect();
+        vm.m.state.traffic.commands.push(Command::PipeNames(names));
+    }
 }
 
 /// Options of scripts that steer analyzers.
