@@ -567,18 +567,23 @@ const WITHOUT_EFFECT: &[(&str, f64)] = &[
     ("tcp_match_undelivered", 1.0),
 ];
 
+/// Names of files that have no effect here; empty ones are usual.
+const FILES_WITHOUT_EFFECT: &[&str] = &["KRB::keytab"];
+
 /// Warns of options that scripts have changed without effect.
 fn warn_of_options(vm: &mut Vm<'_>) {
-    for (name, usual) in WITHOUT_EFFECT {
-        if is_changed(vm, name, *usual) {
-            let text = format!("{name} has no effect in gannet");
-            vm.report(crate::diagnostics::Severity::Warning, text);
-        }
+    let numbers = WITHOUT_EFFECT.iter().map(|(name, usual)| (*name, is_changed(vm, name, *usual)));
+    let mut changed: Vec<_> = numbers.collect();
+    let is_named = |name: &str| vm.global_named(name).bytes().is_some_and(|file| !file.is_empty());
+    changed.extend(FILES_WITHOUT_EFFECT.iter().map(|name| (*name, is_named(name))));
+    for (name, _) in changed.into_iter().filter(|(_, is_changed)| *is_changed) {
+        let text = format!("{name} has no effect in gannet");
+        vm.report(crate::diagnostics::Severity::Warning, text);
     }
 }
 
 /// Whether an option has another value than usual.
-fn is_changed(vm: &mut Vm<'_>, name: &str, usual: f64) -> bool {
+fn is_changed(vm: &Vm<'_>, name: &str, usual: f64) -> bool {
     match vm.global_named(name) {
         Value::Count(value) => value as f64 != usual,
         Value::Int(value) => value as f64 != usual,
