@@ -241,10 +241,11 @@ fn open_interface(_: &str, _: Option<&str>) -> Result<Packets, String> {
 
 /// Why a capture filter is refused, and where.
 fn in_a_line(error: &gannet_filter::Error) -> String {
-    const LIBPCAP: &str = "can't parse filter expression: ";
+    const LIBPCAP: &str = "can't parse filter expression: syntax error";
     let message = error.message();
     let begin = if message.starts_with(LIBPCAP) { "" } else { LIBPCAP };
-    let mut text = format!("{begin}{message} at character {}", error.column());
+    let colon = if begin.is_empty() { "" } else { ": " };
+    let mut text = format!("{begin}{colon}{message} at character {}", error.column());
     if let Some(expected) = error.expected() {
         text += &format!(", expected {expected}");
     }
@@ -395,9 +396,9 @@ mod tests {
             "can't parse filter expression: syntax error at character 9, expected a port or the \
              name of a service"
         );
-        for text in ["tcp prot 80", "host 1.2.3.400", "port 70000", "net 1.2.3.4/50"] {
+        for text in ["tcp prot 80", "host 1.2.3.400", "port 70000", "kaputt, too"] {
             let reason = reason(text);
-            let begin = "can't parse filter expression: ";
+            let begin = "can't parse filter expression: syntax error";
             assert_eq!(reason.matches(begin).count(), 1, "{reason}");
             assert!(reason.starts_with(begin) && !reason.contains('\n'), "{reason}");
         }

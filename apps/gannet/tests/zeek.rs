@@ -819,11 +819,15 @@ fn texts_that_are_searched_for_all_matches_have_a_limit() {
 #[test]
 fn an_option_that_has_no_effect_is_a_warning() {
     let trace = Trace::new(Time::from_secs(1_000), 1);
-    let warning = "warning: tcp_match_undelivered has no effect in gannet\n";
-    for (value, warning) in [("T", ""), ("F", warning)] {
-        let code = format!("const tcp_match_undelivered = {value};");
-        let (_, errors, status) = over_trace(&trace, &code);
-        assert_eq!((errors.ends_with(warning), status), (true, Some(0)), "{errors}");
+    let warning = |name: &str| format!("warning: {name} has no effect in gannet\n");
+    for (code, warning) in [
+        ("const tcp_match_undelivered = T;", String::new()),
+        ("const tcp_match_undelivered = F;", warning("tcp_match_undelivered")),
+        ("module KRB; export { const keytab = \"\"; }", String::new()),
+        ("module KRB; export { const keytab = \"x\"; }", warning("KRB::keytab")),
+    ] {
+        let (_, errors, status) = over_trace(&trace, code);
+        assert_eq!((errors.ends_with(&warning), status), (true, Some(0)), "{errors}");
         assert_eq!(errors.is_empty(), warning.is_empty(), "{errors}");
     }
 }

@@ -26,6 +26,8 @@ pub enum Command {
     TunnelPorts(Vec<(u16, String)>),
     /// The analyzers of what HTTP connections are upgraded to, by names of protocols, in the place of all others.
     Upgrades(Vec<(Vec<u8>, String)>),
+    /// Names of files of SMB that only trees of pipes have, in the place of all others.
+    PipeNames(Vec<Vec<u8>>),
     /// An analyzer may be started, or may not.
     Enable {
         /// The analyzer; all of them where it is `None`.

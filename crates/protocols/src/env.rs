@@ -434,6 +434,11 @@ impl Env {
         self.steering.upgrade(protocol)
     }
 
+    /// Whether only trees of pipes have a file of SMB of this name, where scripts say so.
+    pub fn names_pipe(&self, name: &[u8]) -> Option<bool> {
+        self.steering.names_pipe(name)
+    }
+
     /// The value of an option, as scripts have it, or the default.
     #[inline]
     pub fn setting(&self, name: &'static str, default: u64) -> u64 {

@@ -28,6 +28,8 @@ pub(crate) struct Steering {
     tunnel_ports: Option<HashMap<u16, u16>>,
     /// Analyzers of what HTTP connections are upgraded to, where scripts say so.
     upgrades: Option<HashMap<Vec<u8>, Tag>>,
+    /// Names of files that only trees of pipes have, where scripts say so.
+    pipe_names: Option<HashSet<Vec<u8>>>,
     /// Analyzers that may be started for what a connection begins with; `None`: all.
     detected: Option<HashSet<Tag>>,
     /// Connections that scripts expect, with the analyzers of each and when that ends.
@@ -186,6 +188,11 @@ impl Steering {
                 all.get(protocol).or_else(|| all.get(&protocol.to_ascii_lowercase())).copied()
             }
         }
+    }
+
+    /// Whether only trees of pipes have a file of this name, where scripts say so.
+    pub(crate) fn names_pipe(&self, name: &[u8]) -> Option<bool> {
+        self.pipe_names.as_ref().map(|all| all.contains(name))
     }
 
     /// The value of an option, as scripts have it, or the default.

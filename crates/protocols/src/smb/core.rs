@@ -77,7 +77,8 @@ impl Core {
 
     /// A file of this name is opened: its tree may be one of pipes.
     pub(super) fn guess_pipe(&mut self, cx: &mut Context<'_>, tree: u32, name: &[u8]) {
-        if !self.is_pipe(tree) && PIPES.contains(&name) {
+        let names_pipe = || cx.env.names_pipe(name).unwrap_or_else(|| PIPES.contains(&name));
+        if !self.is_pipe(tree) && names_pipe() {
             self.set_pipe(cx, tree);
             cx.raise(|c| SmbPipeConnectHeuristic { c });
             self.shares.is_pipe_after_all();
@@ -136,5 +137,32 @@ impl Core {
         self.shares.finish(cx);
         self.calls.finish(cx);
         self.logins.finish(cx);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gannet_base::Proto;
+
+    use super::*;
+    use crate::testing::Harness;
+
+    #[test]
+    fn names_of_scripts_are_those_of_pipes() {
+        let guess = |names: Option<&[&[u8]]>, name: &[u8]| {
+            let mut h = Harness::new(Proto::Tcp, 445);
+            if let Some(names) = names {
+                let names = names.iter().map(|name| name.to_vec()).collect();
+                h.env.steer(h.now, gannet_event::Command::PipeNames(names));
+            }
+            let mut core = Core::new();
+            core.guess_pipe(&mut h.cx(), 5, name);
+            core.is_pipe(5)
+        };
+        assert_eq!([&b"samr"[..], b"own", b""].map(|name| guess(None, name)), [true, false, false]);
+        let own: &[&[u8]] = &[b"own", b"winreg"];
+        let names = [&b"samr"[..], b"own", b"winreg"];
+        assert_eq!(names.map(|name| guess(Some(own), name)), [false, true, true]);
+        assert!(!guess(Some(&[]), b"samr"));
     }
 }

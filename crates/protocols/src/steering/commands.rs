@@ -114,6 +114,7 @@ impl Env {
                     |(protocol, name): (_, String)| Some((protocol, Tag::of_zeek_name(&name)?));
                 steering.upgrades = Some(all.into_iter().filter_map(known).collect());
             }
+            Command::PipeNames(all) => steering.pipe_names = Some(all.into_iter().collect()),
             Command::Setting { name, value } => {
                 steering.settings.insert(name, value);
                 let most = usize::try_from(value).unwrap_or(usize::MAX);

@@ -3,6 +3,7 @@
 //! A backend is a table of an SQLite database; keys and values are JSON behind the name of their format. Operations answer with a record of a
 //! code, a text and a value. The asynchronous functions do the same work; the `when` that calls them gets the answer in the next drain.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::{Table, arg};
@@ -25,21 +26,21 @@ pub(super) const TABLE: Table = &[
     ("Storage::Async::__put", |vm, a| later(vm, a, put)),
     ("Storage::Async::__get", |vm, a| later(vm, a, get)),
     ("Storage::Async::__erase", |vm, a| later(vm, a, erase)),
-    ("Storage::is_open", |vm, a| {
-        let open = backend(vm, a).is_some_and(|backend| backend.store.is_some());
+    ("Storage::is_open", |_, a| {
+        let open = backend(a).is_some_and(|backend| backend.borrow().store.is_some());
         Ok(Value::Bool(open))
     }),
-    ("Storage::is_forced_sync", |vm, a| {
-        Ok(Value::Bool(backend(vm, a).is_some_and(|backend| backend.forced_sync)))
+    ("Storage::is_forced_sync", |_, a| {
+        Ok(Value::Bool(backend(a).is_some_and(|backend| backend.borrow().forced_sync)))
     }),
 ];
 
 /// What the format of keys and values is called in the database.
 const FORMAT: &[u8] = b"JSONv1;";
 
-/// The backends of a run.
+/// The backends of a run that are open.
 #[derive(Default)]
-pub struct Backends(Vec<Backend>);
+pub struct Backends(Vec<Rc<RefCell<Backend>>>);
 
 struct Backend {
     /// None after it was closed.
@@ -72,13 +73,19 @@ enum Operation {
     Erase,
 }
 
-/// The number of a backend.
+/// What scripts have of a backend.
 #[derive(Clone)]
-struct Handle(usize);
+struct Handle(Rc<RefCell<Backend>>);
 
-fn backend<'v>(vm: &'v mut Vm<'_>, args: &[Value]) -> Option<&'v mut Backend> {
-    let number = arg(args, 0).opaque()?.with(|handle: &mut Handle| handle.0)?;
-    vm.m.state.storage.0.get_mut(number)
+fn backend(args: &[Value]) -> Option<Rc<RefCell<Backend>>> {
+    arg(args, 0).opaque()?.with(|handle: &mut Handle| Rc::clone(&handle.0))
+}
+
+impl Backends {
+    /// Forgets those that are closed, and closes those to which no script has a handle any more.
+    fn retain_open(&mut self) {
+        self.0.retain(|backend| Rc::strong_count(backend) > 1 && backend.borrow().store.is_some());
+    }
 }
 
 /// Runs an operation whose answer a `when` waits for.
@@ -161,17 +168,18 @@ fn open(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         Err(error) => (None, String::new(), Some(error)),
     };
     let counters = error.is_none().then(|| Rc::new(make_counters(vm, &tag, &config)));
-    let number = vm.m.state.storage.0.len();
-    vm.m.state.storage.0.push(Backend {
+    let backend = Rc::new(RefCell::new(Backend {
         store,
         key_type: *key_type,
         value_type: *value_type,
         forced_sync,
         counters,
         purged: f64::NEG_INFINITY,
-    });
+    }));
+    vm.m.state.storage.0.push(Rc::clone(&backend));
+    vm.m.state.storage.retain_open();
     let handle_type = vm.type_named("Storage::BackendHandle").unwrap_or_else(|| handle_type(vm));
-    let handle = Value::Opaque(OpaqueValue::new(handle_type, Handle(number)));
+    let handle = Value::Opaque(OpaqueValue::new(handle_type, Handle(backend)));
     if let Some(error) = error {
         let text = format!("Failed to open backend {tag}: {error}");
         return answer(vm, "OPERATION_FAILED", Some(&text), handle);
@@ -233,7 +241,9 @@ fn make_counters(vm: &mut Vm<'_>, tag: &str, config: &str) -> Counters {
 
 /// Brings the metrics of backends up to date.
 pub(super) fn update_metrics(vm: &mut Vm<'_>) {
+    vm.m.state.storage.retain_open();
     for backend in &vm.m.state.storage.0 {
+        let backend = backend.borrow();
         if let (Some(store), Some(counters)) = (&backend.store, &backend.counters) {
             let (size, pages) = store.size();
             vm.m.state.metrics.set(counters.page_size, size);
@@ -243,8 +253,10 @@ pub(super) fn update_metrics(vm: &mut Vm<'_>) {
 }
 
 fn close(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
-    match backend(vm, args).map(|backend| backend.store.take()) {
-        Some(Some(_)) => answer(vm, "SUCCESS", None, Value::Unset),
+    let store = backend(args).and_then(|backend| backend.borrow_mut().store.take());
+    vm.m.state.storage.retain_open();
+    match store {
+        Some(_) => answer(vm, "SUCCESS", None, Value::Unset),
         _ => answer(vm, "NOT_CONNECTED", Some("Backend is closed"), Value::Unset),
     }
 }
@@ -269,9 +281,10 @@ type Refused = (Option<Rc<Counters>>, &'static str, Option<&'static str>);
 
 /// The backend of an operation with the key in the form of the database, or the code and text of an error.
 fn prepare(vm: &mut Vm<'_>, args: &[Value]) -> std::result::Result<Opened, Refused> {
-    let Some(found) = backend(vm, args) else {
+    let Some(found) = backend(args) else {
         return Err((None, "OPERATION_FAILED", Some("Invalid storage handle")));
     };
+    let found = found.borrow();
     let (key_type, value_type) = (found.key_type, found.value_type);
     let counters = found.counters.clone();
     if found.store.is_none() {
@@ -306,11 +319,11 @@ fn put(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     if let (Some(counters), Ok(expired)) = (counters, &expired) {
         vm.m.state.metrics.add(counters.expired, *expired as f64);
     }
-    let done = match backend(vm, args).and_then(|backend| backend.store.as_ref()) {
+    let done = backend(args).map_or(Ok(false), |backend| match &backend.borrow().store {
         Some(_) if expired.is_err() => expired.map(|_| false),
         Some(store) => store.put(&opened.key, &value, overwrite, expires, now),
         None => Ok(false),
-    };
+    });
     let error;
     let result = match done {
         Ok(true) => {
@@ -333,7 +346,9 @@ fn put(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
 fn purge(vm: &mut Vm<'_>, args: &[Value]) -> std::result::Result<usize, String> {
     let now = vm.m.now;
     let interval = vm.global_named("Storage::expire_interval").double();
-    let Some(Backend { store: Some(store), purged, .. }) = backend(vm, args) else { return Ok(0) };
+    let Some(found) = backend(args) else { return Ok(0) };
+    let mut found = found.borrow_mut();
+    let Backend { store: Some(store), purged, .. } = &mut *found else { return Ok(0) };
     if now < *purged + interval {
         return Ok(0);
     }
@@ -351,10 +366,9 @@ fn get(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     };
     let counters = opened.counters.as_deref();
     let now = vm.m.now;
-    let found = match backend(vm, args).and_then(|backend| backend.store.as_ref()) {
-        Some(store) => store.get(&opened.key, now),
-        None => Ok(None),
-    };
+    let get = |store: &store::Store| store.get(&opened.key, now);
+    let found = backend(args)
+        .map_or(Ok(None), |backend| backend.borrow().store.as_ref().map_or(Ok(None), get));
     let text = match found {
         Ok(Some(text)) => text,
         Ok(None) => {
@@ -399,10 +413,9 @@ fn erase(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         }
     };
     let counters = opened.counters.as_deref();
-    let done = match backend(vm, args).and_then(|backend| backend.store.as_ref()) {
-        Some(store) => store.erase(&opened.key),
-        None => Ok(()),
-    };
+    let erase = |store: &store::Store| store.erase(&opened.key);
+    let done = backend(args)
+        .map_or(Ok(()), |backend| backend.borrow().store.as_ref().map_or(Ok(()), erase));
     let error = done.err();
     let result = match &error {
         None => ("SUCCESS", None),
@@ -570,5 +583,38 @@ mod store {
         pub(super) fn size(&self) -> (f64, f64) {
             match *self {}
         }
+    }
+}
+
+#[cfg(all(test, feature = "sqlite"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn backends_that_are_closed_or_dropped_leave_nothing() {
+        let store = || store::Store::open(":memory:", "t", 0.0, &[]).ok();
+        let made = |store| {
+            Rc::new(RefCell::new(Backend {
+                store,
+                key_type: TypeId::COUNT,
+                value_type: TypeId::COUNT,
+                forced_sync: false,
+                counters: None,
+                purged: 0.0,
+            }))
+        };
+        let mut all = Backends::default();
+        let mut handles = Vec::new();
+        for _ in 0..3 {
+            let backend = made(store());
+            all.0.push(Rc::clone(&backend));
+            handles.push(backend);
+        }
+        all.retain_open();
+        assert_eq!(all.0.len(), 3);
+        drop(handles[0].borrow_mut().store.take());
+        handles.remove(1);
+        all.retain_open();
+        assert_eq!(all.0.len(), 1);
     }
 }

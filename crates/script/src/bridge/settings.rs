@@ -13,6 +13,7 @@ pub(super) fn pass(vm: &mut Vm<'_>) {
     likely_ports(vm);
     tunnel_ports(vm);
     upgrades(vm);
+    pipe_names(vm);
     packet_thresholds(vm);
     skipped_bytes(vm);
     let unchecked = packets::nets(&vm.global_named("ignore_checksums_nets"));
@@ -145,6 +146,16 @@ fn upgrades(vm: &mut Vm<'_>) {
     vm.m.state.traffic.commands.push(Command::Upgrades(all));
 }
 
+/// Names of files that only trees of pipes have, as scripts say.
+fn pipe_names(vm: &mut Vm<'_>) {
+    if let Value::Table(table) = vm.global_named("SMB::pipe_filenames") {
+        let name =
+            |key: Value| Some(crate::value::table::parts(&key).first()?.str_bytes().to_vec());
+        let names = table.keys().into_iter().filter_map(name).collect();
+        vm.m.state.traffic.commands.push(Command::PipeNames(names));
+    }
+}
+
 /// Options of scripts that steer analyzers.
 const SETTINGS: &[&str] = &[
     "DCE_RPC::max_cmd_reassembly",
@@ -244,18 +255,23 @@ const WITHOUT_EFFECT: &[(&str, f64)] = &[
     ("tcp_match_undelivered", 1.0),
 ];
 
+/// Names of files that have no effect here; empty ones are usual.
+const FILES_WITHOUT_EFFECT: &[&str] = &["KRB::keytab"];
+
 /// Warns of options that scripts have changed without effect.
 fn warn_of_options(vm: &mut Vm<'_>) {
-    for (name, usual) in WITHOUT_EFFECT {
-        if is_changed(vm, name, *usual) {
-            let text = format!("{name} has no effect in gannet");
-            vm.report(crate::diagnostics::Severity::Warning, text);
-        }
+    let numbers = WITHOUT_EFFECT.iter().map(|(name, usual)| (*name, is_changed(vm, name, *usual)));
+    let mut changed: Vec<_> = numbers.collect();
+    let is_named = |name: &str| vm.global_named(name).bytes().is_some_and(|file| !file.is_empty());
+    changed.extend(FILES_WITHOUT_EFFECT.iter().map(|name| (*name, is_named(name))));
+    for (name, _) in changed.into_iter().filter(|(_, is_changed)| *is_changed) {
+        let text = format!("{name} has no effect in gannet");
+        vm.report(crate::diagnostics::Severity::Warning, text);
     }
 }
 
 /// Whether an option has another value than usual.
-fn is_changed(vm: &mut Vm<'_>, name: &str, usual: f64) -> bool {
+fn is_changed(vm: &Vm<'_>, name: &str, usual: f64) -> bool {
     match vm.global_named(name) {
         Value::Count(value) => value as f64 != usual,
         Value::Int(value) => value as f64 != usual,
