@@ -414,7 +414,7 @@ impl Session<'_> {
         let ends = |r: &Request| matches!(r, Request::Confirm(tag) if !self.detects_on(*tag));
         if detect && !self.scratch.requests.iter().any(ends) {
             if self.env.steering.detects_none() {
-                // It has its number in Zeek, and would keep what it looks at in vain.
+                // It has its number in Zeek, and would find nothing.
                 let events = &mut self.env.logs.events;
                 return self.env.analyzer_ids.start(events, conn, Tag::Detector);
             }
