@@ -196,6 +196,22 @@ fn a_run_that_reaches_no_server_fails() {
 }
 
 #[test]
+fn a_run_that_sends_a_part_of_its_queries_has_a_code_of_its_own() {
+    // The server stops after its first query, so that later connections are refused.
+    for quiet in [&[][..], &["-q"]] {
+        let server = Echo::start(&["--queries", "1"]);
+        let arguments = ["--to", &server.address, "--transport", "tcp", "-t", "rate=4"];
+        let each = ["--queries-per-connection", "1", "--limit", "3"];
+        let run = replay(&[&[&sample()[..]], &arguments[..], &each[..], quiet].concat());
+        assert_eq!(run.code, 4, "{}", run.stderr);
+        let reason = format!("error: 2 of 3 queries were not sent to {}: ", server.address);
+        assert!(run.stderr.starts_with(&reason), "{}", run.stderr);
+        assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
+        assert!(run.stdout.contains("unsent"), "{}", run.stdout);
+    }
+}
+
+#[test]
 fn a_run_of_warm_up_alone_fails() {
     let server = Echo::start(&[]);
     let run = replay(&[&sample(), "--to", &server.address, "-t", "max", "--warm-up", "60"]);

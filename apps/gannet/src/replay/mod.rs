@@ -54,7 +54,7 @@ Examples:
 
 Queries go where --to says and nowhere else. An address that is neither loopback nor private needs --yes-i-may.
 
-Exit code 1: no connection came about, or nothing was answered.";
+Exit codes: 1 no connection was established, or no query was answered; 4 a part of the queries was not sent.";
 
 /// Send the DNS queries of captures, on time, to a server.
 #[derive(Debug, clap::Args)]
@@ -328,16 +328,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let other = compared.as_ref().and_then(|compared| compared.other.as_deref()).zip(other);
     let failures = failure(&report, target, &options).into_iter();
     let failures = failures.chain(other.and_then(|(report, at)| failure(report, at, &options)));
+    let partial = std::iter::once((&report, target)).chain(other);
+    let partial = partial.filter_map(|(report, at)| unsent(report, at));
+    let failures = failures.map(|why| (why, Outcome::Failed));
+    let failures: Vec<_> = failures.chain(partial.map(|why| (why, Outcome::Unsent))).collect();
     // An error is reported also where only the report is wanted.
-    let mut arrived = Outcome::Done;
-    for why in failures {
-        terminal.error(&why);
-        arrived = Outcome::Failed;
-    }
-    if arrived == Outcome::Done && report.counts().unsent > 0 {
-        let (unsent, sent) = (report.counts().unsent, report.counts().sent);
-        let why = report.trouble().map_or_else(String::new, |why| format!(": {why}"));
-        terminal.warning(&format_args!("{unsent} of {} queries were not sent{why}", sent + unsent));
+    let arrived = failures.iter().map(|(_, outcome)| *outcome).max().unwrap_or(Outcome::Done);
+    for (why, _) in failures.iter().filter(|(_, outcome)| *outcome == arrived) {
+        terminal.error(why);
     }
     let params = std::env::args_os().skip(1).map(|arg| arg.to_string_lossy().into_owned());
     let params: Vec<_> = params.collect();
@@ -382,6 +380,14 @@ fn failure(report: &Report, server: SocketAddr, options: &Options) -> Option<Str
     } else {
         None
     }
+}
+
+/// Says which part of the queries was not sent, and why.
+fn unsent(report: &Report, server: SocketAddr) -> Option<String> {
+    let (unsent, sent) = (report.counts().unsent, report.counts().sent);
+    let why = report.trouble().map_or_else(String::new, |why| format!(": {why}"));
+    (unsent > 0)
+        .then(|| format!("{unsent} of {} queries were not sent to {server}{why}", sent + unsent))
 }
 
 /// An option that has no effect over the transport, and the transports that it is for.

@@ -227,7 +227,11 @@ impl<'a> Worker<'a> {
         }
         c.has_room(message.len()).map_err(|why| match why {
             NoRoom::Now => Refusal::Full,
-            NoRoom::Ever => Refusal::Failed,
+            NoRoom::Ever => {
+                let why = || format!("a query of {} bytes is too long", message.len());
+                self.stats.trouble.get_or_insert_with(why);
+                Refusal::Failed
+            }
         })?;
         let id = if self.options.answers {
             Some(c.waiting.take_id(now).ok_or(Refusal::Full)?)
