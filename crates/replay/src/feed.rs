@@ -9,6 +9,7 @@ use gannet_base::Addr;
 use crate::Error;
 use crate::Options;
 use crate::block::Block;
+use crate::block::Origin;
 use crate::compare::Observer;
 use crate::compare::Pairs;
 use crate::source::Found;
@@ -182,11 +183,10 @@ impl<'a> Feed<'a> {
         let Self { source, deal, pairs, .. } = self;
         let more = source.read(&mut |found| match found {
             Found::Query(query) => {
-                let number = deal.index;
-                if deal.add(query)
+                if let Some(origin) = deal.add(query)
                     && let Some((pairs, exchange)) = pairs.as_mut().zip(query.exchange)
                 {
-                    pairs.asked(exchange, query.bytes, number);
+                    pairs.asked(exchange, query.bytes, origin);
                 }
             }
             Found::Response { exchange, bytes } => {
@@ -214,12 +214,12 @@ impl<'a> Feed<'a> {
 }
 
 impl Deal<'_> {
-    /// Passes a query to its sender; false once the limit of queries is reached.
-    fn add(&mut self, query: &Query<'_>) -> bool {
+    /// Passes a query to its sender; `None` once the limit of queries is reached.
+    fn add(&mut self, query: &Query<'_>) -> Option<Origin> {
         let limit = self.options.limit.unwrap_or(u64::MAX);
         if self.over || self.index >= limit {
             self.over = true;
-            return false;
+            return None;
         }
         let first = *self.first.get_or_insert(query.time);
         // Captures are not always in order; a query is never due before the one before it.
@@ -229,16 +229,16 @@ impl Deal<'_> {
         let due = due.max(self.last_due);
         if self.options.duration.is_some_and(|d| u128::from(due) >= d.as_nanos()) {
             self.over = true;
-            return false;
+            return None;
         }
         let client = self.client(query.exchange.map(|e| e.client.0));
-        let number = self.index;
+        let origin = Origin { number: self.index, packet: query.packet, time: query.time };
         self.time = query.time;
         self.last_due = due;
         self.index += 1;
         let thread = client as usize % self.blocks.len();
-        self.blocks[thread].push(due, client, number, query.bytes);
-        true
+        self.blocks[thread].push(due, client, origin, query.bytes);
+        Some(origin)
     }
 
     fn client(&mut self, source: Option<Addr>) -> u32 {

@@ -96,6 +96,12 @@ impl Report {
         (!latency.is_empty()).then(|| Duration::from_nanos(latency.value_at_quantile(quantile)))
     }
 
+    /// Mean latency of the answers.
+    pub fn mean_latency(&self) -> Option<Duration> {
+        let latency = &self.total.latency;
+        (!latency.is_empty()).then(|| Duration::from_nanos(latency.mean() as u64))
+    }
+
     /// How long connections took until queries could go over them: the median, the 99th percentile
     /// and the most.
     pub fn handshake(&self) -> Option<[Duration; 3]> {

@@ -341,7 +341,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let params: Vec<_> = params.collect();
     let mut text = if args.json { report.json(&params) } else { report.table() };
     if let Some(compared) = &compared {
-        text.push_str(&if args.json { compared.json() } else { compared.table() });
+        text.push_str(&if args.json { compared.json(&report) } else { compared.table(&report) });
     }
     let outcome = out::write(text.as_bytes())?;
     if let Some((path, mut file)) = drawing {

@@ -186,7 +186,7 @@ impl<'a> Worker<'a> {
             let due = (!self.options.timing.is_max()).then_some(item.due);
             let tries = self.options.retries;
             let ticket = Ticket {
-                number: item.number,
+                origin: item.origin,
                 due,
                 first_sent: now,
                 again: false,
