@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
+use gannet_base::Time;
+use gannet_synth::Trace;
+
 use crate::support::Run;
 use crate::support::Scratch;
 use crate::support::echo::Echo;
@@ -140,6 +143,50 @@ fn the_report_has_arguments_that_are_not_utf_8() {
 }
 
 #[test]
+fn queries_are_changed_and_what_cannot_be_is_reported() {
+    let s = Scratch::new("replay-changes");
+    let server = Echo::start(&[]);
+    let to = ["--to", &server.address, "--timing", "max"];
+    let key = s.file("key", b"k.test:hmac-sha256:c2VjcmV0\n");
+    let key = format!("@{}", key.display());
+    // Each answer is the query, so that its signature and its size are those of the query.
+    let length = |options: &[&str]| -> (u64, Run) {
+        let run = replay(&[&[&sample()[..], "--json"], &to[..], options].concat());
+        let last: serde_json::Value =
+            serde_json::from_str(run.stdout.lines().last().unwrap()).unwrap();
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        (last["gannet"]["sent_bytes"].as_u64().unwrap(), run)
+    };
+    let (plain, run) = length(&[]);
+    let queries = run.stdout.lines().last().unwrap();
+    let queries = queries.split("\"queries\":").nth(1).unwrap().split(',').next().unwrap();
+    let queries: u64 = queries.parse().unwrap();
+    let (with_edns, _) = length(&["--dnssec-ok"]);
+    assert_eq!(with_edns, plain + 11 * queries);
+    let (signed, run) = length(&["--tsig", &key]);
+    assert_eq!((signed, run.stderr.as_str()), (plain + 79 * queries, ""));
+    let (_, run) = length(&["--tsig", "k.test:hmac-sha256:c2VjcmV0"]);
+    assert!(run.stdout.contains("k.test:hmac-sha256:..."), "{}", run.stdout);
+    assert!(!run.stdout.contains("c2VjcmV0"), "{}", run.stdout);
+    // A signature that is not replaced.
+    let mut query = gannet_synth::dns::query(7, "a.test", 1);
+    query[11] = 1;
+    query.extend_from_slice(b"\x01k\0\0\xfa\0\xff\0\0\0\0\0\0");
+    let mut trace = Trace::new(Time::from_nanos(1_700_000_000_000_000_000), 1);
+    let (client, server) = ("10.0.0.1:4000".parse().unwrap(), "10.0.0.2:53".parse().unwrap());
+    trace.udp(client, server, &query);
+    let signed = s.file("signed.pcap", &crate::support::pcap(trace.frames()));
+    let run = replay(&[&[signed.to_str().unwrap()], &to[..], &["--no-edns"]].concat());
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(
+        run.stderr.starts_with("warning: 1 queries were sent without changes"),
+        "{}",
+        run.stderr
+    );
+    assert!(run.stdout.contains("unchanged"), "{}", run.stdout);
+}
+
+#[test]
 fn a_list_comes_by_standard_input() {
     let server = Echo::start(&["--rcode", "3"]);
     let mut command = gannet();
@@ -223,7 +270,7 @@ fn a_run_of_warm_up_alone_fails() {
 #[test]
 fn what_is_wrong_is_said() {
     let to = "127.0.0.1:9";
-    let wrong: [(&[&str], &str); 18] = [
+    let wrong: [(&[&str], &str); 23] = [
         (&["/nonexistent", "--to", "127.0.0.1:9"], "/nonexistent"),
         (&[&sample()], "--to <HOST[:PORT]>"),
         (&[&sample(), "--to", "127.0.0.1:9", "--timing", "fast"], "'fast' is no timing"),
@@ -239,6 +286,14 @@ fn what_is_wrong_is_said() {
         (&[&sample(), "--to", to, "--ca", "x"], "--ca is for tls, https and quic"),
         (&[&sample(), "--to", to, "--path", "/x", "--transport", "tls"], "--path is for https"),
         (&[&sample(), "--to", to, "--idle", "1"], "--idle is for tcp"),
+        (&[&sample(), "--to", to, "--edns-size", "511"], "511 is not in 512..=65535"),
+        (&[&sample(), "--to", to, "--no-edns", "--dnssec-ok"], "cannot be used with"),
+        (&[&sample(), "--to", to, "--client-subnet", "10.0.0.0/33"], "is no network"),
+        (
+            &[&sample(), "--to", to, "--tsig", "k:hmac-md5:eA=="],
+            "--tsig: 'hmac-md5' is no algorithm",
+        ),
+        (&[&sample(), "--to", to, "--tsig", "@/nonexistent/k"], "--tsig: /nonexistent/k: No such"),
         (&["--serve", "127.0.0.1:0", &sample()], "cannot be used with"),
         (&["--serve", "127.0.0.1:0", "--drop", "0.7", "--garbage", "0.7"], "more than 1"),
         (&["--serve", "127.0.0.1:0", "--queries", "0"], "--queries"),

@@ -45,6 +45,9 @@ pub struct Report {
     pub stopped: bool,
     /// Counts of the input.
     pub seen: Seen,
+    /// Queries that could not be changed as [`Options::rewrite`](crate::Options::rewrite) asks, and were sent as they are;
+    /// and why the first of them.
+    pub unchanged: Option<(u64, String)>,
     pub(crate) total: Interval,
     pub(crate) stats: Stats,
 }

@@ -1,5 +1,6 @@
 //! `gannet replay`: DNS queries out of captures and lists, sent again.
 
+mod changes;
 mod serve;
 
 use std::io;
@@ -82,6 +83,8 @@ pub(crate) struct Args {
     /// Transport of queries: udp, tcp, tls, https (HTTP/2) or quic
     #[arg(long, value_name = "TRANSPORT", default_value_t = Transport::Udp)]
     transport: Transport,
+    #[command(flatten)]
+    changes: changes::Args,
     /// Seconds after which a client closes a connection that it does not use; by default 10
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     idle: Option<Duration>,
@@ -238,6 +241,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         return Ok(Outcome::NoCapture);
     }
     let mut options = options(args, input, target);
+    options.rewrite = match args.changes.rewrite() {
+        Ok(rewrite) => rewrite,
+        Err(error) => {
+            terminal.error(&format_args!("--tsig: {error:#}"));
+            return Ok(Outcome::NoCapture);
+        }
+    };
     if args.transport.is_secure() {
         let trust = match &args.ca {
             _ if args.no_verify => Trust::Anybody,
@@ -337,8 +347,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     for (why, _) in failures.iter().filter(|(_, outcome)| *outcome == arrived) {
         terminal.error(why);
     }
+    if let Some((queries, why)) = &report.unchanged {
+        terminal.warning(&format_args!(
+            "{queries} queries were sent without changes to EDNS and TSIG: of the first, {why}"
+        ));
+    }
     let params = std::env::args_os().skip(1).map(|arg| arg.to_string_lossy().into_owned());
-    let params: Vec<_> = params.collect();
+    let params = changes::without_secrets(params);
     let mut text = if args.json { report.json(&params) } else { report.table() };
     if let Some(compared) = &compared {
         text.push_str(&if args.json { compared.json(&report) } else { compared.table(&report) });

@@ -20,13 +20,18 @@ use crate::terminal::Terminal;
 use super::seconds;
 
 /// Options of sending, which an echo server has no use for.
-const SENDING: [&str; 33] = [
+const SENDING: [&str; 38] = [
     "files",
     "read",
     "list",
     "to",
     "timing",
     "transport",
+    "edns_size",
+    "dnssec_ok",
+    "client_subnet",
+    "no_edns",
+    "tsig",
     "idle",
     "queries_per_connection",
     "path",
