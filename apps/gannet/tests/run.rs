@@ -488,6 +488,9 @@ fn what_is_wrong_is_said_with_its_line() {
     // Only the script's frames.
     let run = script(&[], "local function f() error({}) end f() return 1");
     assert_eq!(run.stderr.lines().count(), 5, "{}", run.stderr);
+    let run = script(&[], "local function f() return nil + 1 end\nlocal x = f()");
+    let frames = "stack traceback:\n\t-:1: in function 'f'\n\t-:2: in main chunk\n";
+    assert!(run.stderr.ends_with(frames), "{}", run.stderr);
     let run = script(&[], "print(");
     assert_eq!(run.code, 2);
     let run = Run::with_input(gannet().args(["run", "-"]), b"\x1bLJ\x02");
@@ -501,7 +504,8 @@ fn what_is_wrong_is_said_with_its_line() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_script_without_memory_gets_an_error() {
-    let text = "print(pcall(string.rep, 'x', 2 ^ 30)) io.stdout:flush() print(#('y'):rep(2 ^ 30))";
+    let text = "print(pcall(string.rep, 'x', 2 ^ 30))\nio.stdout:flush()\n\
+                local function much()\nlocal text = ('y'):rep(2 ^ 30)\nreturn #text\nend\nprint(much() + 1)";
     let mut command = std::process::Command::new("sh");
     command.args(["-c", "ulimit -v 2500000; exec \"$0\" run -"]).arg(gannet().get_program());
     let run = Run::with_input(&mut command, text.as_bytes());
@@ -511,7 +515,38 @@ fn a_script_without_memory_gets_an_error() {
         "{}",
         run.stderr
     );
-    assert_eq!(run.stderr, "error: -: not enough memory\n");
+    let expected = "error: -:4: not enough memory\n\
+                    stack traceback:\n\t[C]: in function 'rep'\n\t-:4: in function 'much'\n\t-:7: in main chunk\n";
+    assert_eq!(run.stderr, expected);
+    // Where memory ends outside of functions of the program: in code that the JIT compiled, and in code that it did not.
+    let cases = [
+        ("local all = {}\nwhile true do\nall[#all + 1] = { #all }\nend", 3),
+        ("local s = 'x'\nwhile true do\ns = s .. s\nend", 3),
+        ("jit.off()\nlocal s = 'x'\nlocal function f()\ns = s .. s\nend\nwhile true do f() end", 4),
+    ];
+    for (text, expected) in cases {
+        let mut command = std::process::Command::new("sh");
+        command.args(["-c", "ulimit -v 1500000; exec \"$0\" run -"]).arg(gannet().get_program());
+        let run = Run::with_input(&mut command, text.as_bytes());
+        assert_eq!(run.code, 1, "{}", run.stderr);
+        let (place, rest) = run.stderr.split_once(": not enough memory\n").unwrap();
+        let line = place.strip_prefix("error: -:").and_then(|line| line.parse::<u32>().ok());
+        assert_eq!(line, Some(expected), "{text}: {}", run.stderr);
+        assert!(rest.starts_with("stack traceback:\n"), "{}", run.stderr);
+    }
+}
+
+#[test]
+fn a_script_is_no_coroutine() {
+    let text = prints("print(coroutine.running(), coroutine.wrap(coroutine.running)() ~= nil)");
+    assert_eq!(text, "nil\ttrue\n");
+    let run = Run::with_input(gannet().args(["run", "-"]), b"print(1)\ncoroutine.yield(2)");
+    assert_eq!((run.code, run.stdout.as_str()), (1, "1\n"));
+    assert!(
+        run.stderr.starts_with("error: -:2: attempt to yield outside a coroutine\n"),
+        "{}",
+        run.stderr
+    );
 }
 
 #[test]

@@ -23,6 +23,7 @@ use gannet_pipeline::worker_pool::WorkerPool;
 use gannet_pipeline::worker_pool::next_turn;
 
 use crate::stop;
+use crate::stop::ReadingPipe;
 use crate::stop::Writing;
 
 use super::gather::Choice;
@@ -50,6 +51,8 @@ pub(crate) struct Flow {
     source: Source,
     /// The files that are read, as far as they were named.
     inputs: Vec<FileId>,
+    /// Until the end of the input, if it is a pipe.
+    pipe: Option<ReadingPipe>,
     choice: Choice,
     threads: usize,
     pace: Option<Schedule>,
@@ -89,11 +92,14 @@ enum Verb {
 
 impl Flow {
     pub(crate) fn open(paths: &[PathBuf]) -> Result<Self, gannet_capture::Error> {
+        // Before the first bytes are awaited.
+        let pipe = ReadingPipe::begin(paths);
         let stream = Stream::open(paths, Options::default())?;
         Ok(Self {
             progress: Progress::of(&stream),
             source: Source::Waiting(Box::new(stream)),
             inputs: paths.iter().filter_map(|path| FileId::of(path)).collect(),
+            pipe,
             choice: Choice::default(),
             threads: 1,
             pace: None,
@@ -246,6 +252,7 @@ impl Flow {
     /// Stops reading, and takes what workers have kept.
     fn end(&mut self) {
         self.progress = self.progress();
+        self.pipe = None;
         let Source::Running(mut worker_pool) = std::mem::replace(&mut self.source, Source::Ended)
         else {
             return;
