@@ -671,6 +671,105 @@ fn a_capture_is_one_output_of_a_split() {
 }
 
 #[test]
+fn packets_are_written_with_changes() {
+    let s = Scratch::new("run-with");
+    let out = s.path("out.pcap");
+    let text = format!(
+        r#"
+        local out = '{}'
+        local all = gannet.input(arg[2]):count()
+        local kept
+        local count = gannet.input(arg[2]):write(out, function(p)
+            if p.number == 1 then return false end
+            if p.number == 2 then kept = p:with({{ src = '10.0.0.1', dport = 7 }}) return nil end
+            if p.number == 3 then return kept end
+            if p.number == 4 then return p:with({{ bytes = p.bytes:sub(1, 20) }}) end
+            if p.proto == 'udp' then return p:with({{ payload = 'changed', sport = 9 }}) end
+            if p.src:find(':') then return p:with({{ src = 'fd00::2' }}) end
+            return p:with({{ src = '10.0.0.2', dst = '10.0.0.3' }})
+        end)
+        assert(count == all - 1, count)
+        local lines = {{}}
+        gannet.input(out):each(function(p)
+            lines[#lines + 1] = p.src and p.src .. ' ' .. (p.dport or '') .. ' ' .. #p.payload .. ' ' .. p.payload:gsub('[^a-z]', '') or p.len
+        end)
+        print(#lines == count, lines[2], lines[3], lines[4], kept.len == #kept.bytes)
+        print(gannet.input(out):filter('src 10.0.0.2 and dst 10.0.0.3'):count() > 10)
+        print(gannet.input(out):filter('ip or ip6'):limit(0):write(out .. '2', function() end))
+        for _, wrong in ipairs({{
+            function(p) return p:with({{ sport = 65536 }}) end, function(p) return p:with({{ ttl = 1 }}) end,
+            function(p) return p.with({{}}) end, function(p) return p:with({{ bytes = '', sport = 1 }}) end,
+            function(p) return p:with({{ src = 'fd00::1' }}) end, function() return 7 end,
+        }}) do
+            print(select(2, pcall(function() gannet.input(arg[2]):write(out .. '3', wrong) end)))
+        end
+        "#,
+        out.display()
+    );
+    let printed = prints(&text);
+    let lines: Vec<_> = printed.lines().collect();
+    let first: Vec<_> = lines[0].split('\t').collect();
+    assert_eq!((first[0], first[2], first[4]), ("true", "20", "true"), "{printed}");
+    assert!(first[1].starts_with("10.0.0.1 7 "), "{printed}");
+    assert!(first[3].ends_with(" 7 changed"), "{printed}");
+    assert_eq!(lines[1..3], ["true", "0"]);
+    let words = [
+        "sport is a number from 0 to 65535",
+        "with has no change 'ttl'",
+        "call with with a colon",
+        "bytes is a string, and the only change",
+        "the packet is IPv4, fd00::1 is not",
+        "returns a packet of with, nil or false, not a number",
+    ];
+    for (line, words) in lines[3..].iter().zip(words) {
+        assert!(line.contains(words) && line.starts_with("-:"), "{line}");
+    }
+    assert_eq!(lines.len(), 9, "{printed}");
+    assert_eq!(s.list(""), ["out.pcap", "out.pcap2"], "no capture of a function with an error");
+    let run = script(&["--sandbox"], "gannet.input(arg[2]):write('/dev/null', function() end)");
+    assert!(run.stderr.contains("the sandbox writes no files"), "{}", run.stderr);
+}
+
+#[test]
+fn addresses_are_replaced_in_the_example() {
+    let s = Scratch::new("run-anonymise");
+    let out = s.path("out.pcap");
+    let run = example("anonymise.lua", &[SAMPLE, out.to_str().unwrap()]);
+    assert_eq!((run.code, run.stdout.as_str()), (0, "68 packets of 7 hosts\n"), "{}", run.stderr);
+    let packets = Run::of(gannet().arg("packets").arg(&out)).stdout;
+    assert_eq!(packets.lines().count(), 68);
+    assert!(
+        packets.lines().all(|line| line.contains(" IP 10.0.0.") || line.contains(" IP6 fd00::"))
+    );
+    // No checksum is wrong: those would be a warning.
+    let run = s.analyze("logs", &[], &out);
+    assert_eq!(run.stderr, "");
+}
+
+#[test]
+fn messages_have_the_fields_of_edns() {
+    let s = Scratch::new("run-edns");
+    let mut trace = gannet_synth::Trace::new(gannet_base::Time::from_nanos(1_000), 1);
+    let (client, server) = ("10.0.0.1:4000".parse().unwrap(), "10.0.0.2:53".parse().unwrap());
+    let plain = gannet_synth::dns::query(1, "a.test", 1);
+    let mut with = plain.clone();
+    with[11] = 1;
+    with.extend_from_slice(b"\0\0\x29\x04\xd0\x01\0\x80\0\0\x09\0\x0a\0\x02ab\0\x63\0");
+    trace.udp(client, server, &plain);
+    trace.udp(client, server, &with);
+    let capture = s.file("edns.pcap", &support::pcap(trace.frames()));
+    let text = "gannet.input(arg[2]):dns():each(function(m)\n\
+                print(m.has_edns, m.edns_size, m.edns_version, m.edns_do, m.edns_rcode)\n\
+                for _, o in ipairs(m.edns_options or {}) do print(o.code, o.name, o.data) end\n\
+                end)";
+    let mut command = gannet();
+    command.args(["run", "-"]).arg(&capture);
+    let run = Run::with_input(&mut command, text.as_bytes());
+    let expected = "false\tnil\tnil\tnil\tnil\ntrue\t1232\t0\ttrue\t16\n10\tCOOKIE\tab\n";
+    assert_eq!((run.stderr.as_str(), run.stdout.as_str()), ("", expected));
+}
+
+#[test]
 fn scripts_get_their_arguments() {
     let folder = std::env::temp_dir().join(format!("gannet-run-arg-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
