@@ -79,6 +79,16 @@ fn a_certificate_is_trusted_by_its_file_alone() {
 }
 
 #[test]
+#[cfg(feature = "self-signed")]
+fn the_echo_server_speaks_https() {
+    let server = Echo::start(&["--https"]);
+    let arguments = [&sample(), "--to", &server.address, "--transport", "https", "--no-verify"];
+    let run = replay(&[&arguments[..], &["--path", "/any", "--timing", "max"]].concat());
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    assert!(run.stdout.contains("over https") && run.stdout.contains("100.00 %"), "{}", run.stdout);
+}
+
+#[test]
 fn answers_are_held_against_those_of_the_capture() {
     let server = Echo::start(&["--rcode", "5"]);
     let to = ["--to", &server.address, "--timing", "speed=100x"];
