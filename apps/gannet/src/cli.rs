@@ -60,6 +60,7 @@ Exit codes:
   1  logs could not be written
   2  an input is no capture or cannot be opened, or wrong usage
   3  an input is cut or damaged; everything before was analysed
+  4  gannet replay: a part of the queries was not sent
   129, 130, 143  stopped by SIGHUP, SIGINT or SIGTERM; the logs so far are complete";
 
 /// Turns packets into answers: captures in, Zeek-compatible logs out.

@@ -11,6 +11,8 @@ pub(crate) enum Outcome {
     Done,
     /// An input was cut or damaged; everything before was done.
     Damaged,
+    /// A replay sent only a part of its queries, because of a fault.
+    Unsent,
     /// An input is no capture or cannot be opened; also wrong usage, as clap has it.
     NoCapture,
     /// What was made could not be written.
@@ -34,6 +36,7 @@ impl Outcome {
             Self::Failed => 1,
             Self::NoCapture => 2,
             Self::Damaged => 3,
+            Self::Unsent => 4,
             Self::Code(code) => code,
             Self::Stopped(signal) => 128 + signal,
         }
@@ -52,9 +55,10 @@ mod tests {
 
     #[test]
     fn the_gravest_counts() {
-        let all = [Outcome::Done, Outcome::Damaged, Outcome::NoCapture, Outcome::Failed];
+        let all =
+            [Outcome::Done, Outcome::Damaged, Outcome::Unsent, Outcome::NoCapture, Outcome::Failed];
         assert!(all.is_sorted());
-        assert_eq!(all.map(Outcome::code), [0, 3, 2, 1]);
+        assert_eq!(all.map(Outcome::code), [0, 3, 4, 2, 1]);
         assert_eq!(Outcome::Failed.max(Outcome::Stopped(15)).code(), 143);
     }
 }

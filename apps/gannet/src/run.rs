@@ -67,7 +67,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         return out::write(gannet_lua::manual().as_bytes());
     };
     let options = Options { sandbox: args.sandbox, progress: args.progress, report: Some(report) };
-    let stop = Stop::of_script(gannet_lua::stop_writing).context("signals")?;
+    let stop =
+        Stop::of_script(gannet_lua::stop_writing, gannet_lua::reads_pipe).context("signals")?;
     match gannet_lua::run(script, &args.arguments, options) {
         Ok(()) => Ok(stop.asked().unwrap_or(Outcome::Done)),
         // A pipeline that the signal ended raises an error.

@@ -62,12 +62,16 @@ impl Stop {
         })
     }
 
-    /// Takes those signals over that are not ignored. Where `has_work` says that nothing is to be completed, they end the process
-    /// as they do without a handler.
+    /// Takes those signals over that are not ignored. The first SIGINT stops nothing where the script `reads_pipe`. Where `has_work`
+    /// says that nothing is to be completed, they end the process as they do without a handler.
     #[cfg(feature = "lua")]
-    pub(crate) fn of_script(has_work: fn() -> bool) -> io::Result<Self> {
+    pub(crate) fn of_script(has_work: fn() -> bool, reads_pipe: fn() -> bool) -> io::Result<Self> {
         let numbers = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|number| !is_ignored(*number));
         Self::on(&numbers.collect::<Vec<_>>(), move |state, number| {
+            let is_first = number == SIGINT && state.signal.load(Ordering::Relaxed) == 0;
+            if is_first && reads_pipe() && !state.drains.swap(true, Ordering::Relaxed) {
+                return;
+            }
             if state.signal.load(Ordering::Relaxed) == 0 && !has_work() {
                 // A failure leaves the signal to the next pipeline.
                 signal_hook::low_level::emulate_default_handler(number).unwrap_or_default();

@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
+use gannet_base::Time;
+use gannet_synth::Trace;
+
 use crate::support::Run;
 use crate::support::Scratch;
 use crate::support::echo::Echo;
@@ -76,6 +79,16 @@ fn a_certificate_is_trusted_by_its_file_alone() {
 }
 
 #[test]
+#[cfg(feature = "self-signed")]
+fn the_echo_server_speaks_https() {
+    let server = Echo::start(&["--https"]);
+    let arguments = [&sample(), "--to", &server.address, "--transport", "https", "--no-verify"];
+    let run = replay(&[&arguments[..], &["--path", "/any", "--timing", "max"]].concat());
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    assert!(run.stdout.contains("over https") && run.stdout.contains("100.00 %"), "{}", run.stdout);
+}
+
+#[test]
 fn answers_are_held_against_those_of_the_capture() {
     let server = Echo::start(&["--rcode", "5"]);
     let to = ["--to", &server.address, "--timing", "speed=100x"];
@@ -140,6 +153,50 @@ fn the_report_has_arguments_that_are_not_utf_8() {
 }
 
 #[test]
+fn queries_are_changed_and_what_cannot_be_is_reported() {
+    let s = Scratch::new("replay-changes");
+    let server = Echo::start(&[]);
+    let to = ["--to", &server.address, "--timing", "max"];
+    let key = s.file("key", b"k.test:hmac-sha256:c2VjcmV0\n");
+    let key = format!("@{}", key.display());
+    // Each answer is the query, so that its signature and its size are those of the query.
+    let length = |options: &[&str]| -> (u64, Run) {
+        let run = replay(&[&[&sample()[..], "--json"], &to[..], options].concat());
+        let last: serde_json::Value =
+            serde_json::from_str(run.stdout.lines().last().unwrap()).unwrap();
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        (last["gannet"]["sent_bytes"].as_u64().unwrap(), run)
+    };
+    let (plain, run) = length(&[]);
+    let queries = run.stdout.lines().last().unwrap();
+    let queries = queries.split("\"queries\":").nth(1).unwrap().split(',').next().unwrap();
+    let queries: u64 = queries.parse().unwrap();
+    let (with_edns, _) = length(&["--dnssec-ok"]);
+    assert_eq!(with_edns, plain + 11 * queries);
+    let (signed, run) = length(&["--tsig", &key]);
+    assert_eq!((signed, run.stderr.as_str()), (plain + 79 * queries, ""));
+    let (_, run) = length(&["--tsig", "k.test:hmac-sha256:c2VjcmV0"]);
+    assert!(run.stdout.contains("k.test:hmac-sha256:..."), "{}", run.stdout);
+    assert!(!run.stdout.contains("c2VjcmV0"), "{}", run.stdout);
+    // A signature that is not replaced.
+    let mut query = gannet_synth::dns::query(7, "a.test", 1);
+    query[11] = 1;
+    query.extend_from_slice(b"\x01k\0\0\xfa\0\xff\0\0\0\0\0\0");
+    let mut trace = Trace::new(Time::from_nanos(1_700_000_000_000_000_000), 1);
+    let (client, server) = ("10.0.0.1:4000".parse().unwrap(), "10.0.0.2:53".parse().unwrap());
+    trace.udp(client, server, &query);
+    let signed = s.file("signed.pcap", &crate::support::pcap(trace.frames()));
+    let run = replay(&[&[signed.to_str().unwrap()], &to[..], &["--no-edns"]].concat());
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(
+        run.stderr.starts_with("warning: 1 queries were sent without changes"),
+        "{}",
+        run.stderr
+    );
+    assert!(run.stdout.contains("unchanged"), "{}", run.stdout);
+}
+
+#[test]
 fn a_list_comes_by_standard_input() {
     let server = Echo::start(&["--rcode", "3"]);
     let mut command = gannet();
@@ -196,6 +253,22 @@ fn a_run_that_reaches_no_server_fails() {
 }
 
 #[test]
+fn a_run_that_sends_a_part_of_its_queries_has_a_code_of_its_own() {
+    // The server stops after its first query, so that later connections are refused.
+    for quiet in [&[][..], &["-q"]] {
+        let server = Echo::start(&["--queries", "1"]);
+        let arguments = ["--to", &server.address, "--transport", "tcp", "-t", "rate=4"];
+        let each = ["--queries-per-connection", "1", "--limit", "3"];
+        let run = replay(&[&[&sample()[..]], &arguments[..], &each[..], quiet].concat());
+        assert_eq!(run.code, 4, "{}", run.stderr);
+        let reason = format!("error: 2 of 3 queries were not sent to {}: ", server.address);
+        assert!(run.stderr.starts_with(&reason), "{}", run.stderr);
+        assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
+        assert!(run.stdout.contains("unsent"), "{}", run.stdout);
+    }
+}
+
+#[test]
 fn a_run_of_warm_up_alone_fails() {
     let server = Echo::start(&[]);
     let run = replay(&[&sample(), "--to", &server.address, "-t", "max", "--warm-up", "60"]);
@@ -207,7 +280,7 @@ fn a_run_of_warm_up_alone_fails() {
 #[test]
 fn what_is_wrong_is_said() {
     let to = "127.0.0.1:9";
-    let wrong: [(&[&str], &str); 18] = [
+    let wrong: [(&[&str], &str); 23] = [
         (&["/nonexistent", "--to", "127.0.0.1:9"], "/nonexistent"),
         (&[&sample()], "--to <HOST[:PORT]>"),
         (&[&sample(), "--to", "127.0.0.1:9", "--timing", "fast"], "'fast' is no timing"),
@@ -223,6 +296,14 @@ fn what_is_wrong_is_said() {
         (&[&sample(), "--to", to, "--ca", "x"], "--ca is for tls, https and quic"),
         (&[&sample(), "--to", to, "--path", "/x", "--transport", "tls"], "--path is for https"),
         (&[&sample(), "--to", to, "--idle", "1"], "--idle is for tcp"),
+        (&[&sample(), "--to", to, "--edns-size", "511"], "511 is not in 512..=65535"),
+        (&[&sample(), "--to", to, "--no-edns", "--dnssec-ok"], "cannot be used with"),
+        (&[&sample(), "--to", to, "--client-subnet", "10.0.0.0/33"], "is no network"),
+        (
+            &[&sample(), "--to", to, "--tsig", "k:hmac-md5:eA=="],
+            "--tsig: 'hmac-md5' is no algorithm",
+        ),
+        (&[&sample(), "--to", to, "--tsig", "@/nonexistent/k"], "--tsig: /nonexistent/k: No such"),
         (&["--serve", "127.0.0.1:0", &sample()], "cannot be used with"),
         (&["--serve", "127.0.0.1:0", "--drop", "0.7", "--garbage", "0.7"], "more than 1"),
         (&["--serve", "127.0.0.1:0", "--queries", "0"], "--queries"),

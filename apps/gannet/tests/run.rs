@@ -488,6 +488,9 @@ fn what_is_wrong_is_said_with_its_line() {
     // Only the script's frames.
     let run = script(&[], "local function f() error({}) end f() return 1");
     assert_eq!(run.stderr.lines().count(), 5, "{}", run.stderr);
+    let run = script(&[], "local function f() return nil + 1 end\nlocal x = f()");
+    let frames = "stack traceback:\n\t-:1: in function 'f'\n\t-:2: in main chunk\n";
+    assert!(run.stderr.ends_with(frames), "{}", run.stderr);
     let run = script(&[], "print(");
     assert_eq!(run.code, 2);
     let run = Run::with_input(gannet().args(["run", "-"]), b"\x1bLJ\x02");
@@ -501,7 +504,8 @@ fn what_is_wrong_is_said_with_its_line() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_script_without_memory_gets_an_error() {
-    let text = "print(pcall(string.rep, 'x', 2 ^ 30)) io.stdout:flush() print(#('y'):rep(2 ^ 30))";
+    let text = "print(pcall(string.rep, 'x', 2 ^ 30))\nio.stdout:flush()\n\
+                local function much()\nlocal text = ('y'):rep(2 ^ 30)\nreturn #text\nend\nprint(much() + 1)";
     let mut command = std::process::Command::new("sh");
     command.args(["-c", "ulimit -v 2500000; exec \"$0\" run -"]).arg(gannet().get_program());
     let run = Run::with_input(&mut command, text.as_bytes());
@@ -511,7 +515,38 @@ fn a_script_without_memory_gets_an_error() {
         "{}",
         run.stderr
     );
-    assert_eq!(run.stderr, "error: -: not enough memory\n");
+    let expected = "error: -:4: not enough memory\n\
+                    stack traceback:\n\t[C]: in function 'rep'\n\t-:4: in function 'much'\n\t-:7: in main chunk\n";
+    assert_eq!(run.stderr, expected);
+    // Where memory ends outside of functions of the program: in code that the JIT compiled, and in code that it did not.
+    let cases = [
+        ("local all = {}\nwhile true do\nall[#all + 1] = { #all }\nend", 3),
+        ("local s = 'x'\nwhile true do\ns = s .. s\nend", 3),
+        ("jit.off()\nlocal s = 'x'\nlocal function f()\ns = s .. s\nend\nwhile true do f() end", 4),
+    ];
+    for (text, expected) in cases {
+        let mut command = std::process::Command::new("sh");
+        command.args(["-c", "ulimit -v 1500000; exec \"$0\" run -"]).arg(gannet().get_program());
+        let run = Run::with_input(&mut command, text.as_bytes());
+        assert_eq!(run.code, 1, "{}", run.stderr);
+        let (place, rest) = run.stderr.split_once(": not enough memory\n").unwrap();
+        let line = place.strip_prefix("error: -:").and_then(|line| line.parse::<u32>().ok());
+        assert_eq!(line, Some(expected), "{text}: {}", run.stderr);
+        assert!(rest.starts_with("stack traceback:\n"), "{}", run.stderr);
+    }
+}
+
+#[test]
+fn a_script_is_no_coroutine() {
+    let text = prints("print(coroutine.running(), coroutine.wrap(coroutine.running)() ~= nil)");
+    assert_eq!(text, "nil\ttrue\n");
+    let run = Run::with_input(gannet().args(["run", "-"]), b"print(1)\ncoroutine.yield(2)");
+    assert_eq!((run.code, run.stdout.as_str()), (1, "1\n"));
+    assert!(
+        run.stderr.starts_with("error: -:2: attempt to yield outside a coroutine\n"),
+        "{}",
+        run.stderr
+    );
 }
 
 #[test]
@@ -633,6 +668,105 @@ fn a_capture_is_one_output_of_a_split() {
         let run = script(&[], &format!("print(gannet.input(arg[2]):limit({wrong}):count())"));
         assert!(run.code == 1 && run.stderr.contains("a whole number"), "{wrong}: {}", run.stderr);
     }
+}
+
+#[test]
+fn packets_are_written_with_changes() {
+    let s = Scratch::new("run-with");
+    let out = s.path("out.pcap");
+    let text = format!(
+        r#"
+        local out = '{}'
+        local all = gannet.input(arg[2]):count()
+        local kept
+        local count = gannet.input(arg[2]):write(out, function(p)
+            if p.number == 1 then return false end
+            if p.number == 2 then kept = p:with({{ src = '10.0.0.1', dport = 7 }}) return nil end
+            if p.number == 3 then return kept end
+            if p.number == 4 then return p:with({{ bytes = p.bytes:sub(1, 20) }}) end
+            if p.proto == 'udp' then return p:with({{ payload = 'changed', sport = 9 }}) end
+            if p.src:find(':') then return p:with({{ src = 'fd00::2' }}) end
+            return p:with({{ src = '10.0.0.2', dst = '10.0.0.3' }})
+        end)
+        assert(count == all - 1, count)
+        local lines = {{}}
+        gannet.input(out):each(function(p)
+            lines[#lines + 1] = p.src and p.src .. ' ' .. (p.dport or '') .. ' ' .. #p.payload .. ' ' .. p.payload:gsub('[^a-z]', '') or p.len
+        end)
+        print(#lines == count, lines[2], lines[3], lines[4], kept.len == #kept.bytes)
+        print(gannet.input(out):filter('src 10.0.0.2 and dst 10.0.0.3'):count() > 10)
+        print(gannet.input(out):filter('ip or ip6'):limit(0):write(out .. '2', function() end))
+        for _, wrong in ipairs({{
+            function(p) return p:with({{ sport = 65536 }}) end, function(p) return p:with({{ ttl = 1 }}) end,
+            function(p) return p.with({{}}) end, function(p) return p:with({{ bytes = '', sport = 1 }}) end,
+            function(p) return p:with({{ src = 'fd00::1' }}) end, function() return 7 end,
+        }}) do
+            print(select(2, pcall(function() gannet.input(arg[2]):write(out .. '3', wrong) end)))
+        end
+        "#,
+        out.display()
+    );
+    let printed = prints(&text);
+    let lines: Vec<_> = printed.lines().collect();
+    let first: Vec<_> = lines[0].split('\t').collect();
+    assert_eq!((first[0], first[2], first[4]), ("true", "20", "true"), "{printed}");
+    assert!(first[1].starts_with("10.0.0.1 7 "), "{printed}");
+    assert!(first[3].ends_with(" 7 changed"), "{printed}");
+    assert_eq!(lines[1..3], ["true", "0"]);
+    let words = [
+        "sport is a number from 0 to 65535",
+        "with has no change 'ttl'",
+        "call with with a colon",
+        "bytes is a string, and the only change",
+        "the packet is IPv4, fd00::1 is not",
+        "returns a packet of with, nil or false, not a number",
+    ];
+    for (line, words) in lines[3..].iter().zip(words) {
+        assert!(line.contains(words) && line.starts_with("-:"), "{line}");
+    }
+    assert_eq!(lines.len(), 9, "{printed}");
+    assert_eq!(s.list(""), ["out.pcap", "out.pcap2"], "no capture of a function with an error");
+    let run = script(&["--sandbox"], "gannet.input(arg[2]):write('/dev/null', function() end)");
+    assert!(run.stderr.contains("the sandbox writes no files"), "{}", run.stderr);
+}
+
+#[test]
+fn addresses_are_replaced_in_the_example() {
+    let s = Scratch::new("run-anonymise");
+    let out = s.path("out.pcap");
+    let run = example("anonymise.lua", &[SAMPLE, out.to_str().unwrap()]);
+    assert_eq!((run.code, run.stdout.as_str()), (0, "68 packets of 7 hosts\n"), "{}", run.stderr);
+    let packets = Run::of(gannet().arg("packets").arg(&out)).stdout;
+    assert_eq!(packets.lines().count(), 68);
+    assert!(
+        packets.lines().all(|line| line.contains(" IP 10.0.0.") || line.contains(" IP6 fd00::"))
+    );
+    // No checksum is wrong: those would be a warning.
+    let run = s.analyze("logs", &[], &out);
+    assert_eq!(run.stderr, "");
+}
+
+#[test]
+fn messages_have_the_fields_of_edns() {
+    let s = Scratch::new("run-edns");
+    let mut trace = gannet_synth::Trace::new(gannet_base::Time::from_nanos(1_000), 1);
+    let (client, server) = ("10.0.0.1:4000".parse().unwrap(), "10.0.0.2:53".parse().unwrap());
+    let plain = gannet_synth::dns::query(1, "a.test", 1);
+    let mut with = plain.clone();
+    with[11] = 1;
+    with.extend_from_slice(b"\0\0\x29\x04\xd0\x01\0\x80\0\0\x09\0\x0a\0\x02ab\0\x63\0");
+    trace.udp(client, server, &plain);
+    trace.udp(client, server, &with);
+    let capture = s.file("edns.pcap", &support::pcap(trace.frames()));
+    let text = "gannet.input(arg[2]):dns():each(function(m)\n\
+                print(m.has_edns, m.edns_size, m.edns_version, m.edns_do, m.edns_rcode)\n\
+                for _, o in ipairs(m.edns_options or {}) do print(o.code, o.name, o.data) end\n\
+                end)";
+    let mut command = gannet();
+    command.args(["run", "-"]).arg(&capture);
+    let run = Run::with_input(&mut command, text.as_bytes());
+    let expected = "false\tnil\tnil\tnil\tnil\ntrue\t1232\t0\ttrue\t16\n10\tCOOKIE\tab\n";
+    assert_eq!((run.stderr.as_str(), run.stdout.as_str()), ("", expected));
 }
 
 #[test]

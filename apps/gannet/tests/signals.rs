@@ -132,6 +132,75 @@ fn captures_that_a_script_writes_are_completed() {
     assert_eq!(packets.status.code(), Some(0));
 }
 
+/// A script that counts the packets of a pipe, with SIGINT as it is without a shell, and its standard input.
+#[cfg(all(feature = "lua", target_os = "linux"))]
+fn counting(s: &Scratch, text: &str) -> (std::process::Child, std::process::ChildStdin) {
+    let script = s.file("c.lua", text.as_bytes());
+    // Programs in the background of a shell inherit that SIGINT is ignored.
+    let mut child = std::process::Command::new("env");
+    child.args(["--default-signal=INT"]).arg(gannet().get_program()).arg("run").arg(script);
+    child.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = child.spawn().unwrap();
+    let input = child.stdin.take().unwrap();
+    (child, input)
+}
+
+#[cfg(all(feature = "lua", target_os = "linux"))]
+#[test]
+fn a_first_interrupt_lets_a_script_read_its_pipe_to_the_end() {
+    let count = "local all = 0\n\
+                 gannet.input('-'):each(function() all = all + 1 io.stdout:write('.') io.stdout:flush() end)\n\
+                 print(all)";
+    let analyze = "local all = 0\n\
+                   gannet.analyze('-'):on('new_packet', function()\n\
+                   all = all + 1 io.stdout:write('.') io.stdout:flush() end):run()\nprint(all)";
+    let packets = gannet_synth::sample().frames().len();
+    for text in [count, analyze] {
+        let s = Scratch::new("script-drain");
+        let (mut child, mut input) = counting(&s, text);
+        let all = sample();
+        let (first, second) = all.split_at(all.len() / 2);
+        input.write_all(first).unwrap();
+        let mut dot = [0];
+        std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut dot).unwrap();
+        kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+        thread::sleep(Duration::from_millis(500));
+        assert!(child.try_wait().unwrap().is_none(), "the pipe is still open");
+        input.write_all(second).unwrap();
+        drop(input);
+        let ended = child.wait_with_output().unwrap();
+        let text = String::from_utf8_lossy(&ended.stdout);
+        assert_eq!((ended.status.code(), ended.stderr.as_slice()), (Some(0), &b""[..]));
+        assert_eq!(text.trim_start_matches('.'), format!("{packets}\n"));
+    }
+}
+
+#[cfg(all(feature = "lua", target_os = "linux"))]
+#[test]
+fn a_second_interrupt_ends_a_script_at_once() {
+    use std::os::unix::process::ExitStatusExt as _;
+    let s = Scratch::new("script-twice");
+    let text =
+        "gannet.input('-'):each(function() io.stdout:write('.') io.stdout:flush() end) print('on')";
+    let (mut child, mut input) = counting(&s, text);
+    input.write_all(&sample()).unwrap();
+    let mut dot = [0];
+    std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut dot).unwrap();
+    let mut status = None;
+    wait(|| {
+        // Two that come at the same time are one.
+        kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+        thread::sleep(Duration::from_millis(300));
+        status = child.try_wait().unwrap();
+        status.is_some()
+    });
+    drop(input);
+    assert_eq!(status.unwrap().signal(), Some(2));
+    let mut rest = String::new();
+    std::io::Read::read_to_string(child.stdout.as_mut().unwrap(), &mut rest).unwrap();
+    assert!(!rest.contains("on"), "{rest}");
+}
+
 #[cfg(feature = "lua")]
 #[test]
 fn a_script_that_writes_nothing_ends_at_once() {

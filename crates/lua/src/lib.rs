@@ -29,4 +29,5 @@ pub use script::Error;
 pub use script::Options;
 pub use script::Report;
 pub use script::run;
+pub use stop::reads_pipe;
 pub use stop::stop_writing;

@@ -75,6 +75,7 @@ fn heading(code: &str) -> Option<String> {
     };
     Some(
         name.replace("Pipeline:", "pipeline:")
+            .replace("Packet:", "packet:")
             .replace("Counts:", "counts:")
             .replace("Analysis:", "analysis:")
             .replace("Client:", "client:")
@@ -95,6 +96,7 @@ mod tests {
             "pipeline:filter(expression)",
             "pipeline:queries()",
             "pipeline:join(timeout)",
+            "packet:with(changes)",
             "counts:top(n)",
             "gannet.analyze(...)",
             "analysis:on(name, call)",

@@ -200,12 +200,15 @@ fn start(
     options: Options,
 ) -> mlua::Result<(mlua::Result<()>, Option<String>)> {
     let (mut written, mut call) = (None, None);
+    let _watch = memory::Watch::new();
     let lua = state(options, |lua| {
         let output = lua.load(include_str!("lua/output.lua")).set_name("=gannet.output");
         written = Some(output.into_function()?.call::<Function>(is_pipe())?);
-        call = Some(
-            lua.load(include_str!("lua/call.lua")).set_name("=gannet.call").eval::<Function>()?,
-        );
+        let call_script = lua.load(include_str!("lua/call.lua")).set_name("=gannet.call");
+        // SAFETY: the function does not raise errors.
+        let watch = unsafe { lua.create_c_function(memory::watch)? };
+        let place = lua.create_function(|_, ()| Ok(memory::place().unwrap_or_default()))?;
+        call = Some(call_script.into_function()?.call::<Function>((watch, place))?);
         let arg = lua.create_table()?;
         let own = std::env::args_os().next().unwrap_or_default();
         arg.raw_set(0, lua.create_string(own.as_bytes())?)?;
@@ -223,11 +226,6 @@ fn start(
     });
     let ended = ended.and_then(|problem| match problem {
         None => Ok(()),
-        // Raised without a place.
-        Some(text) if *text.as_bytes() == *b"not enough memory" => {
-            let path = path.display();
-            Err(mlua::Error::RuntimeError(format!("{path}: not enough memory")))
-        }
         Some(text) => Err(mlua::Error::RuntimeError(text.to_string_lossy())),
     });
     // A script that closed its standard output wrote all before.

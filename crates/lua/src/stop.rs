@@ -1,11 +1,14 @@
-//! Ending pipelines that write captures when a signal comes, so that their files are complete.
+//! Ending pipelines when a signal comes: what they write is complete, and pipes are read to their end.
 
+use std::path::Path;
+use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
 
 static ASKED: AtomicBool = AtomicBool::new(false);
 static WRITING: AtomicUsize = AtomicUsize::new(0);
+static READING_PIPES: AtomicUsize = AtomicUsize::new(0);
 
 /// What a pipeline raises that ends early.
 pub(crate) const STOPPED: &str = "stopped by a signal";
@@ -15,6 +18,12 @@ pub(crate) const STOPPED: &str = "stopped by a signal";
 pub fn stop_writing() -> bool {
     ASKED.store(true, Ordering::SeqCst);
     WRITING.load(Ordering::SeqCst) > 0
+}
+
+/// Whether a script reads packets from a pipe. The program that writes it gets SIGINT of a terminal as well, and what
+/// it has captured is still in the pipe.
+pub fn reads_pipe() -> bool {
+    READING_PIPES.load(Ordering::SeqCst) > 0
 }
 
 /// Whether pipelines are to end.
@@ -36,4 +45,31 @@ impl Drop for Writing {
     fn drop(&mut self) {
         WRITING.fetch_sub(1, Ordering::SeqCst);
     }
+}
+
+/// Exists as long as packets are read from a pipe.
+pub(crate) struct ReadingPipe(());
+
+impl ReadingPipe {
+    /// If one of the inputs is a pipe.
+    pub(crate) fn begin(paths: &[PathBuf]) -> Option<Self> {
+        paths.iter().any(|path| is_pipe(path)).then(|| {
+            READING_PIPES.fetch_add(1, Ordering::SeqCst);
+            Self(())
+        })
+    }
+}
+
+impl Drop for ReadingPipe {
+    fn drop(&mut self) {
+        READING_PIPES.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Whether an input is a pipe or a socket; `-` is standard input.
+fn is_pipe(path: &Path) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    let path = if path.as_os_str() == "-" { Path::new("/dev/stdin") } else { path };
+    let about = path.metadata().map(|about| about.file_type());
+    about.is_ok_and(|kind| kind.is_fifo() || kind.is_socket())
 }

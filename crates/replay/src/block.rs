@@ -1,5 +1,23 @@
 //! What travels from the feed to a sender: many queries in one allocation.
 
+/// Where a query of a run comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Origin {
+    /// Number of the query among those of the run, from 0.
+    pub(crate) number: u64,
+    /// Number of its packet, or of its line, from 1.
+    pub(crate) packet: u64,
+    /// Nanoseconds since the epoch; 0 from a list.
+    pub(crate) time: i64,
+}
+
+#[cfg(test)]
+impl From<u64> for Origin {
+    fn from(number: u64) -> Self {
+        Self { number, ..Self::default() }
+    }
+}
+
 /// One query of a block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Item {
@@ -7,8 +25,8 @@ pub(crate) struct Item {
     pub(crate) due: u64,
     /// Which client sends it: an index over all threads.
     pub(crate) client: u32,
-    /// Which query of the run it is.
-    pub(crate) number: u64,
+    /// Where it comes from.
+    pub(crate) origin: Origin,
     start: u32,
     len: u16,
 }
@@ -24,9 +42,9 @@ pub(crate) struct Block {
 
 impl Block {
     /// Adds a query; messages are 65,535 bytes at the most, so a block's bytes stay below 64 MiB.
-    pub(crate) fn push(&mut self, due: u64, client: u32, number: u64, message: &[u8]) {
+    pub(crate) fn push(&mut self, due: u64, client: u32, origin: Origin, message: &[u8]) {
         let Ok(len) = u16::try_from(message.len()) else { return };
-        self.items.push(Item { due, client, number, start: self.bytes.len() as u32, len });
+        self.items.push(Item { due, client, origin, start: self.bytes.len() as u32, len });
         self.bytes.extend_from_slice(message);
         self.last_client = self.last_client.max(client);
     }
@@ -45,13 +63,13 @@ mod tests {
     #[test]
     fn messages_come_back_as_they_went_in() {
         let mut block = Block::default();
-        block.push(5, 1, 0, b"first");
-        block.push(6, 2, 1, b"");
-        block.push(7, 3, 2, b"third");
+        block.push(5, 1, 0.into(), b"first");
+        block.push(6, 2, 1.into(), b"");
+        block.push(7, 3, 2.into(), b"third");
         let seen: Vec<_> = block.items.iter().map(|i| (i.due, block.message(i))).collect();
         assert_eq!(seen, [(5, &b"first"[..]), (6, b""), (7, b"third")]);
         assert_eq!(block.last_client, 3);
-        block.push(8, 4, 3, &vec![0; 70_000]);
+        block.push(8, 4, 3.into(), &vec![0; 70_000]);
         assert_eq!(block.items.len(), 3, "no DNS message is that long");
     }
 }

@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
 
+use crate::block::Origin;
 use crate::h2;
 use crate::h2::NoRoom;
 use crate::inflight::Waiting;
@@ -48,7 +49,7 @@ impl Queued {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ticket {
     /// Which query of the run it is.
-    pub(crate) number: u64,
+    pub(crate) origin: Origin,
     /// When it was to be sent; `None` where its lag is known already.
     pub(crate) due: Option<u64>,
     /// Time at which it was first passed to a connection.
@@ -204,8 +205,8 @@ impl Connection {
             && let Some(place) = self.out.get_mut(start..start + 2)
         {
             place.copy_from_slice(&id.to_be_bytes());
-            let Ticket { number, first_sent, tries, .. } = ticket;
-            self.waiting.sent(id, first_sent, &self.out[start..], tries, number);
+            let Ticket { origin, first_sent, tries, .. } = ticket;
+            self.waiting.sent(id, first_sent, &self.out[start..], tries, origin);
         }
         let end = self.before + self.out.len() as u64;
         self.queue.push_back(Queued { len, id: id.unwrap_or(0), ticket, queued_at: now, end });
@@ -384,7 +385,7 @@ mod tests {
     }
 
     fn ticket() -> Ticket {
-        Ticket { number: 3, due: None, first_sent: 5, again: false, tries: 0, moved: false }
+        Ticket { origin: 3.into(), due: None, first_sent: 5, again: false, tries: 0, moved: false }
     }
 
     #[test]

@@ -2,6 +2,9 @@
 
 use std::collections::HashMap;
 use std::sync::mpsc::SyncSender;
+use std::time::Duration;
+use std::time::SystemTime;
+use std::time::UNIX_EPOCH;
 
 use foldhash::fast::RandomState;
 use gannet_base::Addr;
@@ -9,8 +12,10 @@ use gannet_base::Addr;
 use crate::Error;
 use crate::Options;
 use crate::block::Block;
+use crate::block::Origin;
 use crate::compare::Observer;
 use crate::compare::Pairs;
+use crate::rewrite::Rewriter;
 use crate::source::Found;
 use crate::source::Query;
 use crate::source::Seen;
@@ -39,6 +44,8 @@ pub(crate) struct Feed<'a> {
 /// The results of the feed.
 pub(crate) struct Fed {
     pub(crate) seen: Seen,
+    /// Queries that were to be changed and could not, and why the first of them.
+    pub(crate) unchanged: Option<(u64, String)>,
     /// Source addresses in the input; 0 for lists.
     pub(crate) sources: usize,
     /// Queries a second that the schedule asks for.
@@ -62,6 +69,9 @@ struct Deal<'a> {
     offset: u64,
     base: u64,
     last_due: u64,
+    rewriter: Rewriter<'a>,
+    /// When the feed was opened, shortly before the run starts, since the epoch.
+    opened: Duration,
     /// The limit or the duration is reached.
     over: bool,
 }
@@ -81,6 +91,8 @@ impl<'a> Feed<'a> {
             offset: 0,
             base: 0,
             last_due: 0,
+            rewriter: Rewriter::new(&options.rewrite),
+            opened: since_epoch(),
             over: false,
         };
         let source = Source::open(&options.input)?;
@@ -167,6 +179,8 @@ impl<'a> Feed<'a> {
         let mut seen = self.earlier;
         add(&mut seen, self.source.seen());
         seen.remarks.extend(self.trouble);
+        let rewriter = &self.deal.rewriter;
+        let unchanged = rewriter.first.map(|why| (rewriter.unchanged, why.to_string()));
         let queries = self.deal.index;
         let seconds = self.deal.last_due as f64 / 1e9;
         let asked = self
@@ -174,7 +188,8 @@ impl<'a> Feed<'a> {
             .timing
             .asked(queries)
             .or_else(|| (seconds > 0.0 && queries > 1).then(|| (queries - 1) as f64 / seconds));
-        Fed { seen, sources: self.deal.sources.len(), asked, last_due: self.deal.last_due }
+        let (sources, last_due) = (self.deal.sources.len(), self.deal.last_due);
+        Fed { seen, unchanged, sources, asked, last_due }
     }
 
     /// Reads on by one batch.
@@ -182,11 +197,10 @@ impl<'a> Feed<'a> {
         let Self { source, deal, pairs, .. } = self;
         let more = source.read(&mut |found| match found {
             Found::Query(query) => {
-                let number = deal.index;
-                if deal.add(query)
+                if let Some(origin) = deal.add(query)
                     && let Some((pairs, exchange)) = pairs.as_mut().zip(query.exchange)
                 {
-                    pairs.asked(exchange, query.bytes, number);
+                    pairs.asked(exchange, query.bytes, origin);
                 }
             }
             Found::Response { exchange, bytes } => {
@@ -214,12 +228,12 @@ impl<'a> Feed<'a> {
 }
 
 impl Deal<'_> {
-    /// Passes a query to its sender; false once the limit of queries is reached.
-    fn add(&mut self, query: &Query<'_>) -> bool {
+    /// Passes a query to its sender; `None` once the limit of queries is reached.
+    fn add(&mut self, query: &Query<'_>) -> Option<Origin> {
         let limit = self.options.limit.unwrap_or(u64::MAX);
         if self.over || self.index >= limit {
             self.over = true;
-            return false;
+            return None;
         }
         let first = *self.first.get_or_insert(query.time);
         // Captures are not always in order; a query is never due before the one before it.
@@ -229,16 +243,19 @@ impl Deal<'_> {
         let due = due.max(self.last_due);
         if self.options.duration.is_some_and(|d| u128::from(due) >= d.as_nanos()) {
             self.over = true;
-            return false;
+            return None;
         }
         let client = self.client(query.exchange.map(|e| e.client.0));
-        let number = self.index;
+        let origin = Origin { number: self.index, packet: query.packet, time: query.time };
         self.time = query.time;
         self.last_due = due;
         self.index += 1;
         let thread = client as usize % self.blocks.len();
-        self.blocks[thread].push(due, client, number, query.bytes);
-        true
+        // Signatures have the time at which the query is due, or the present one if that is past.
+        let now = || (self.opened + Duration::from_nanos(due)).max(since_epoch());
+        let message = self.rewriter.change(query.bytes, now);
+        self.blocks[thread].push(due, client, origin, message);
+        Some(origin)
     }
 
     fn client(&mut self, source: Option<Addr>) -> u32 {
@@ -262,6 +279,10 @@ impl Deal<'_> {
         self.base += self.offset + (self.base + self.offset) / queries;
         self.offset = 0;
     }
+}
+
+fn since_epoch() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
 fn add(into: &mut Seen, other: &Seen) {

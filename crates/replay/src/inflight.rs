@@ -1,5 +1,6 @@
 //! Which queries of one client wait for answers: a table by message id.
 
+use crate::block::Origin;
 use crate::message::Asked;
 
 /// Entries a table begins with.
@@ -49,8 +50,8 @@ enum State {
 #[derive(Debug, Default)]
 struct Entry {
     first_sent: u64,
-    /// Which query of the run it is.
-    number: u64,
+    /// Where it comes from.
+    origin: Origin,
     asked: Asked,
     id: u16,
     state: State,
@@ -65,8 +66,8 @@ struct Entry {
 pub(crate) struct Withdrawn {
     /// When it was first sent.
     pub(crate) first_sent: u64,
-    /// Which query of the run it is.
-    pub(crate) number: u64,
+    /// Where it comes from.
+    pub(crate) origin: Origin,
     /// Its message and how often it may be sent again, where it may.
     pub(crate) again: Option<(Box<[u8]>, u8)>,
 }
@@ -76,7 +77,7 @@ impl Entry {
         self.state = State::Lost;
         let tries = self.tries;
         let again = self.kept.take().filter(|_| tries > 0).map(|kept| (kept, tries));
-        Withdrawn { first_sent: self.first_sent, number: self.number, again }
+        Withdrawn { first_sent: self.first_sent, origin: self.origin, again }
     }
 }
 
@@ -135,13 +136,13 @@ impl Waiting {
     }
 
     /// Notes a query that goes out with an id that [`take_id`](Self::take_id) gave.
-    pub(crate) fn sent(&mut self, id: u16, now: u64, message: &[u8], retries: u8, number: u64) {
+    pub(crate) fn sent(&mut self, id: u16, now: u64, message: &[u8], retries: u8, origin: Origin) {
         let at = self.place(id);
         let kept = (retries > 0).then(|| message.into());
         let asked = Asked::of(message);
         self.entries[at] = Entry {
             first_sent: now,
-            number,
+            origin,
             asked,
             id,
             state: State::Waiting,
@@ -151,9 +152,9 @@ impl Waiting {
         self.waiting += 1;
     }
 
-    /// Which query of the run was last sent with `id`.
-    pub(crate) fn number(&self, id: u16) -> Option<u64> {
-        self.entries.get(self.place(id)).filter(|e| e.id == id).map(|e| e.number)
+    /// Where the query comes from that was last sent with `id`.
+    pub(crate) fn origin(&self, id: u16) -> Option<Origin> {
+        self.entries.get(self.place(id)).filter(|e| e.id == id).map(|e| e.origin)
     }
 
     /// Takes a query back that did not go out.
@@ -251,7 +252,7 @@ mod tests {
         let mut w = Waiting::new(65_535);
         let id = w.take_id(0).unwrap();
         assert_eq!(id, 65_535);
-        w.sent(id, 7, &message(id, b'a', false), 0, 3);
+        w.sent(id, 7, &message(id, b'a', false), 0, 3.into());
         assert_eq!(w.answer(3, &message(3, b'a', true)), Verdict::Unexpected);
         assert_eq!(w.answer(id, &message(id, b'b', true)), Verdict::Mismatch);
         assert_eq!(w.answer(id, &message(id, b'A', true)), Verdict::Answers(7));
@@ -266,7 +267,7 @@ mod tests {
         let mut w = Waiting::new(0);
         let id = w.take_id(0).unwrap();
         let query = message(id, b'a', false);
-        w.sent(id, 7, &query, 1, 3);
+        w.sent(id, 7, &query, 1, 3.into());
         assert_eq!(w.expire(id, 6), Expired::Settled, "of an older query with this id");
         assert_eq!(w.expire(id, 7), Expired::Again(query.into()));
         assert_eq!(w.expire(id, 7), Expired::Lost);
@@ -278,7 +279,7 @@ mod tests {
         let mut w = Waiting::new(0);
         for n in 0..2000 {
             let id = w.take_id(n).unwrap();
-            w.sent(id, n, &message(id, b'a', false), 0, n);
+            w.sent(id, n, &message(id, b'a', false), 0, n.into());
             assert_eq!(w.expire(id, n), Expired::Lost);
         }
         assert_eq!(w.answer(1, &message(1, b'a', true)), Verdict::Late);
@@ -286,7 +287,7 @@ mod tests {
         for n in 0..20_000 {
             let now = REMEMBER + 2000 + n;
             let id = w.take_id(now).unwrap();
-            w.sent(id, now, &message(id, b'a', false), 0, n);
+            w.sent(id, now, &message(id, b'a', false), 0, n.into());
             assert_eq!(w.answer(id, &message(id, b'a', true)), Verdict::Answers(now));
         }
         assert_eq!(w.entries.len(), size, "and forgotten in time");
@@ -297,11 +298,14 @@ mod tests {
         let mut w = Waiting::new(5);
         let ids = [(); 3].map(|()| w.take_id(0).unwrap());
         for (id, retries) in ids.into_iter().zip([0, 2, 1]) {
-            w.sent(id, 7, &message(id, b'a', false), retries, 3);
+            w.sent(id, 7, &message(id, b'a', false), retries, 3.into());
         }
         assert_eq!(w.withdraw(ids[1], 8), None, "another query with this id");
         let again = Some((message(ids[1], b'a', false).into_boxed_slice(), 2));
-        assert_eq!(w.withdraw(ids[1], 7), Some(Withdrawn { first_sent: 7, number: 3, again }));
+        assert_eq!(
+            w.withdraw(ids[1], 7),
+            Some(Withdrawn { first_sent: 7, origin: 3.into(), again })
+        );
         assert_eq!(w.withdraw(ids[1], 7), None);
         assert_eq!(w.answer(ids[1], &message(ids[1], b'a', true)), Verdict::Late);
         let rest: Vec<_> = w.withdraw_all().map(|w| w.again.map(|a| a.1)).collect();
@@ -314,7 +318,7 @@ mod tests {
         let mut w = Waiting::new(9);
         let mut sent = 0;
         while let Some(id) = w.take_id(0) {
-            w.sent(id, 0, &message(id, 1, false), 0, 3);
+            w.sent(id, 0, &message(id, 1, false), 0, 3.into());
             sent += 1;
         }
         assert_eq!((sent, w.len()), (IDS - IDS / 4, IDS - IDS / 4));
@@ -332,7 +336,7 @@ mod tests {
                 if ask || open.is_empty() {
                     let id = w.take_id(0).unwrap();
                     prop_assert!(open.iter().all(|(other, _)| *other != id));
-                    w.sent(id, now as u64, &message(id, now as u8, false), 0, 3);
+                    w.sent(id, now as u64, &message(id, now as u8, false), 0, 3.into());
                     open.push((id, now as u64));
                 } else {
                     let (id, first) = open.swap_remove(now % open.len());

@@ -66,6 +66,7 @@ fn write_all(r: &Report, params: &[String], out: &mut String) -> std::fmt::Resul
         write!(out, ",\"held_up_ns\":{}", r.held_up().as_nanos())?;
     }
     let counts = [
+        ("sent_bytes", c.sent_bytes),
         ("late", c.late),
         ("duplicates", c.duplicates),
         ("mismatched", c.mismatched),
@@ -75,6 +76,7 @@ fn write_all(r: &Report, params: &[String], out: &mut String) -> std::fmt::Resul
         ("unreachable", c.unreachable),
         ("unsent", c.unsent),
         ("unwatched", c.unwatched),
+        ("unchanged", r.unchanged.as_ref().map_or(0, |u| u.0)),
         ("retries", c.retries),
         ("connections_broken", c.connections_broken),
         ("input_packets", r.seen.packets),

@@ -31,9 +31,9 @@ pub(crate) fn match_response(
                 interval.latency.note(now.saturating_sub(first_sent));
             });
             if let Some(observer) = observer
-                && let Some(number) = waiting.number(message::id(bytes))
+                && let Some(origin) = waiting.origin(message::id(bytes))
             {
-                observer.answered(number, bytes);
+                observer.answered(origin, bytes);
             }
             return true;
         }

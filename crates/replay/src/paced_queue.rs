@@ -419,7 +419,7 @@ mod tests {
         let mut due = PacedQueue::new(&options, &start, blocks);
         for client in 0..3 {
             let mut block = Block::default();
-            block.push(5, client, 0, b"query");
+            block.push(5, client, 0.into(), b"query");
             to.send(block).unwrap();
         }
         drop(to);

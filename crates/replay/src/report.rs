@@ -45,6 +45,9 @@ pub struct Report {
     pub stopped: bool,
     /// Counts of the input.
     pub seen: Seen,
+    /// Queries that could not be changed as [`Options::rewrite`](crate::Options::rewrite) asks, and were sent as they are;
+    /// and why the first of them.
+    pub unchanged: Option<(u64, String)>,
     pub(crate) total: Interval,
     pub(crate) stats: Stats,
 }
@@ -94,6 +97,12 @@ impl Report {
     pub fn latency(&self, quantile: f64) -> Option<Duration> {
         let latency = &self.total.latency;
         (!latency.is_empty()).then(|| Duration::from_nanos(latency.value_at_quantile(quantile)))
+    }
+
+    /// Mean latency of the answers.
+    pub fn mean_latency(&self) -> Option<Duration> {
+        let latency = &self.total.latency;
+        (!latency.is_empty()).then(|| Duration::from_nanos(latency.mean() as u64))
     }
 
     /// How long connections took until queries could go over them: the median, the 99th percentile

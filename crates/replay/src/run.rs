@@ -11,6 +11,7 @@ use crate::Error;
 use crate::Input;
 use crate::Policy;
 use crate::Report;
+use crate::Rewrite;
 use crate::Timing;
 use crate::Tls;
 use crate::Transport;
@@ -34,6 +35,8 @@ pub struct Options {
     pub input: Input,
     /// Where they go.
     pub target: SocketAddr,
+    /// How they are changed before.
+    pub rewrite: Rewrite,
     /// What carries them.
     pub transport: Transport,
     /// How long connections are kept.
@@ -81,6 +84,7 @@ impl Options {
         Self {
             input,
             target,
+            rewrite: Rewrite::default(),
             transport: Transport::Udp,
             policy: Policy::default(),
             tls: None,
@@ -191,6 +195,7 @@ pub(crate) fn observed(
         timeout: options.timeout,
         stopped: stop.load(Ordering::Relaxed),
         seen: feed.seen,
+        unchanged: feed.unchanged,
         total: stats.total(),
         stats,
     })

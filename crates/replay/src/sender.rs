@@ -241,7 +241,7 @@ impl<'a> Worker<'a> {
                 };
                 self.batch.push(client as u32, item.due, None, id, message);
                 let message = self.batch.name_last(id);
-                waiting.sent(id, now, message, self.options.retries, item.number);
+                waiting.sent(id, now, message, self.options.retries, item.origin);
                 self.in_flight += 1;
             } else {
                 self.batch.push(client as u32, item.due, None, 0, message);

@@ -93,6 +93,8 @@ pub enum Found<'a> {
 pub struct Query<'a> {
     /// Nanoseconds since the epoch; 0 from a list.
     pub time: i64,
+    /// Number of the packet that completed it, over all captures, or of its line; from 1.
+    pub packet: u64,
     /// Endpoints; `None` for a list.
     pub exchange: Option<Exchange>,
     /// The message.
@@ -205,7 +207,8 @@ impl Source {
                             let time = m.time.as_nanos();
                             let exchange = Exchange { client: m.source, server: m.destination };
                             let exchange = Some(exchange);
-                            out(&Found::Query(Query { time, exchange, bytes: m.bytes }));
+                            let (packet, bytes) = (packet.number, m.bytes);
+                            out(&Found::Query(Query { time, packet, exchange, bytes }));
                         } else {
                             seen.responses += 1;
                             let exchange = Exchange { client: m.destination, server: m.source };
@@ -231,7 +234,8 @@ impl Source {
                     match query {
                         Ok(true) => {
                             seen.queries += 1;
-                            out(&Found::Query(Query { time: 0, exchange: None, bytes: message }));
+                            let (packet, bytes) = (*number, &message[..]);
+                            out(&Found::Query(Query { time: 0, packet, exchange: None, bytes }));
                         }
                         Ok(false) => {}
                         Err(error) => {

@@ -74,6 +74,11 @@ fn write_all(r: &Report, out: &mut String) -> std::fmt::Result {
         ("refused", c.refused, "port closed, as the network reported"),
         ("unreachable", c.unreachable, "no route to the server, as the network reported"),
         ("unsent", c.unsent, "queries that no socket took"),
+        (
+            "unchanged",
+            r.unchanged.as_ref().map_or(0, |u| u.0),
+            "sent without the changes asked for",
+        ),
         ("responses", r.seen.responses, "in the input, not sent"),
         ("cut", r.seen.skipped.cut, "messages that the capture did not keep whole"),
         ("no dns", r.seen.skipped.no_dns, "payloads too short to be DNS"),

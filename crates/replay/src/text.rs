@@ -109,7 +109,8 @@ pub(crate) fn kind_name(kind: u16) -> Option<&'static str> {
     TYPES.iter().find(|(_, number)| *number == kind).map(|(name, _)| *name)
 }
 
-fn push_name(text: &str, out: &mut Vec<u8>) -> Option<()> {
+/// Appends a name of a zone file as it is on the wire; `None` if it is none.
+pub(crate) fn push_name(text: &str, out: &mut Vec<u8>) -> Option<()> {
     let start = out.len();
     let text = text.as_bytes();
     if text != b"." {

@@ -263,6 +263,13 @@ impl Identity {
         config
     }
 
+    /// The same for DNS over HTTPS.
+    pub(crate) fn with_h2(&self) -> Self {
+        let mut config = ServerConfig::clone(&self.config);
+        config.alpn_protocols = vec![b"h2".to_vec()];
+        Self { config: Arc::new(config), pem: self.pem.clone() }
+    }
+
     /// A session that a client begins.
     pub(crate) fn accept(&self) -> Result<Connection, Error> {
         let session = ServerConnection::new(Arc::clone(&self.config));

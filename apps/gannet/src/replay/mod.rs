@@ -1,5 +1,6 @@
 //! `gannet replay`: DNS queries out of captures and lists, sent again.
 
+mod changes;
 mod serve;
 
 use std::io;
@@ -54,7 +55,7 @@ Examples:
 
 Queries go where --to says and nowhere else. An address that is neither loopback nor private needs --yes-i-may.
 
-Exit code 1: no connection came about, or nothing was answered.";
+Exit codes: 1 no connection was established, or no query was answered; 4 a part of the queries was not sent.";
 
 /// Send the DNS queries of captures, on time, to a server.
 #[derive(Debug, clap::Args)]
@@ -82,6 +83,8 @@ pub(crate) struct Args {
     /// Transport of queries: udp, tcp, tls, https (HTTP/2) or quic
     #[arg(long, value_name = "TRANSPORT", default_value_t = Transport::Udp)]
     transport: Transport,
+    #[command(flatten)]
+    changes: changes::Args,
     /// Seconds after which a client closes a connection that it does not use; by default 10
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     idle: Option<Duration>,
@@ -238,6 +241,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         return Ok(Outcome::NoCapture);
     }
     let mut options = options(args, input, target);
+    options.rewrite = match args.changes.rewrite() {
+        Ok(rewrite) => rewrite,
+        Err(error) => {
+            terminal.error(&format_args!("--tsig: {error:#}"));
+            return Ok(Outcome::NoCapture);
+        }
+    };
     if args.transport.is_secure() {
         let trust = match &args.ca {
             _ if args.no_verify => Trust::Anybody,
@@ -328,22 +338,25 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let other = compared.as_ref().and_then(|compared| compared.other.as_deref()).zip(other);
     let failures = failure(&report, target, &options).into_iter();
     let failures = failures.chain(other.and_then(|(report, at)| failure(report, at, &options)));
+    let partial = std::iter::once((&report, target)).chain(other);
+    let partial = partial.filter_map(|(report, at)| unsent(report, at));
+    let failures = failures.map(|why| (why, Outcome::Failed));
+    let failures: Vec<_> = failures.chain(partial.map(|why| (why, Outcome::Unsent))).collect();
     // An error is reported also where only the report is wanted.
-    let mut arrived = Outcome::Done;
-    for why in failures {
-        terminal.error(&why);
-        arrived = Outcome::Failed;
+    let arrived = failures.iter().map(|(_, outcome)| *outcome).max().unwrap_or(Outcome::Done);
+    for (why, _) in failures.iter().filter(|(_, outcome)| *outcome == arrived) {
+        terminal.error(why);
     }
-    if arrived == Outcome::Done && report.counts().unsent > 0 {
-        let (unsent, sent) = (report.counts().unsent, report.counts().sent);
-        let why = report.trouble().map_or_else(String::new, |why| format!(": {why}"));
-        terminal.warning(&format_args!("{unsent} of {} queries were not sent{why}", sent + unsent));
+    if let Some((queries, why)) = &report.unchanged {
+        terminal.warning(&format_args!(
+            "{queries} queries were sent without changes to EDNS and TSIG: of the first, {why}"
+        ));
     }
     let params = std::env::args_os().skip(1).map(|arg| arg.to_string_lossy().into_owned());
-    let params: Vec<_> = params.collect();
+    let params = changes::without_secrets(params);
     let mut text = if args.json { report.json(&params) } else { report.table() };
     if let Some(compared) = &compared {
-        text.push_str(&if args.json { compared.json() } else { compared.table() });
+        text.push_str(&if args.json { compared.json(&report) } else { compared.table(&report) });
     }
     let outcome = out::write(text.as_bytes())?;
     if let Some((path, mut file)) = drawing {
@@ -382,6 +395,14 @@ fn failure(report: &Report, server: SocketAddr, options: &Options) -> Option<Str
     } else {
         None
     }
+}
+
+/// Says which part of the queries was not sent, and why.
+fn unsent(report: &Report, server: SocketAddr) -> Option<String> {
+    let (unsent, sent) = (report.counts().unsent, report.counts().sent);
+    let why = report.trouble().map_or_else(String::new, |why| format!(": {why}"));
+    (unsent > 0)
+        .then(|| format!("{unsent} of {} queries were not sent to {server}{why}", sent + unsent))
 }
 
 /// An option that has no effect over the transport, and the transports that it is for.

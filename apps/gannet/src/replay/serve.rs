@@ -20,13 +20,18 @@ use crate::terminal::Terminal;
 use super::seconds;
 
 /// Options of sending, which an echo server has no use for.
-const SENDING: [&str; 33] = [
+const SENDING: [&str; 38] = [
     "files",
     "read",
     "list",
     "to",
     "timing",
     "transport",
+    "edns_size",
+    "dnssec_ok",
+    "client_subnet",
+    "no_edns",
+    "tsig",
     "idle",
     "queries_per_connection",
     "path",
@@ -90,11 +95,14 @@ pub(super) struct Args {
     /// TLS over connections, with a self-signed certificate unless --cert names one
     #[arg(long, requires = "serve", conflicts_with = "to")]
     tls: bool,
+    /// HTTPS over connections (HTTP/2, POST to any path), with a certificate as for --tls
+    #[arg(long, requires = "serve", conflicts_with_all = ["to", "tls", "double"])]
+    https: bool,
     /// QUIC only in datagrams, with a certificate as for --tls
     #[cfg(feature = "quic")]
     #[arg(long, requires = "serve", conflicts_with = "to")]
     quic: bool,
-    /// Certificates as PEM, the server's first, for --tls and --quic
+    /// Certificates as PEM, the server's first, for --tls, --https and --quic
     #[arg(long, value_name = "FILE", requires_all = ["serve", "key"], conflicts_with = "to")]
     cert: Option<PathBuf>,
     /// The key of --cert, as PEM
@@ -149,7 +157,7 @@ pub(super) fn run(
     let (server, datagrams, streams) = match secure(server, at, serve)? {
         Some(ways) => ways,
         None => {
-            terminal.error(&"--cert and --save-cert are about --tls or --quic");
+            terminal.error(&"--cert and --save-cert are about --tls, --https or --quic");
             return Ok(Outcome::NoCapture);
         }
     };
@@ -194,19 +202,25 @@ fn secure(
     let quic = serve.quic;
     #[cfg(not(feature = "quic"))]
     let quic = false;
-    if !serve.tls && !quic {
+    if !serve.tls && !serve.https && !quic {
         let is_named = serve.cert.is_some() || serve.save_cert.is_some();
         return Ok((!is_named).then_some((server, "udp", "tcp")));
     }
     let identity = identity(at, serve)?;
     #[cfg(feature = "quic")]
     let server = if quic { server.with_quic(identity.clone()) } else { server };
-    let server = if serve.tls { server.with_tls(identity) } else { server };
     let datagrams = if quic { "quic" } else { "udp" };
-    Ok(Some((server, datagrams, if serve.tls { "tls" } else { "tcp" })))
+    let (server, streams) = if serve.https {
+        (server.with_https(&identity), "https")
+    } else if serve.tls {
+        (server.with_tls(identity), "tls")
+    } else {
+        (server, "tcp")
+    };
+    Ok(Some((server, datagrams, streams)))
 }
 
-/// What the echo server shows to clients over TLS and QUIC.
+/// What the echo server shows to clients over TLS, HTTPS and QUIC.
 fn identity(at: SocketAddr, serve: &Args) -> anyhow::Result<Identity> {
     if let Some((certificate, key)) = serve.cert.as_ref().zip(serve.key.as_ref()) {
         return Ok(Identity::from_files(certificate, key)?);

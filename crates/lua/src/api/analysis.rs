@@ -20,6 +20,8 @@ use gannet_log::Format;
 use gannet_log::Selection;
 use gannet_pipeline::worker_pool::Progress;
 
+use crate::stop::ReadingPipe;
+
 use super::Position;
 use super::fail;
 use super::found::Collector;
@@ -132,6 +134,8 @@ impl From<Statistics> for Sums {
 /// An analysis.
 pub(crate) struct Analysis {
     stream: Stream,
+    /// Until the end of the input, if it is a pipe.
+    pipe: Option<ReadingPipe>,
     options: Options,
     logs: Vec<String>,
     interest: Interest,
@@ -152,8 +156,11 @@ enum Work {
 impl Analysis {
     fn open(paths: &[PathBuf]) -> Result<Self, gannet_capture::Error> {
         let read = gannet_capture::Options { access: Access::Read, ..Default::default() };
+        // Before the first bytes are awaited.
+        let pipe = ReadingPipe::begin(paths);
         Ok(Self {
             stream: Stream::open(paths, read)?,
+            pipe,
             options: Options::default(),
             logs: Vec::new(),
             interest: Interest::default(),
@@ -197,6 +204,7 @@ impl Analysis {
                 Work::Running(engine) => match self.stream.next_batch() {
                     Ok(Some(batch)) => engine.batch(&batch).map_err(|e| e.to_string())?,
                     Ok(None) => {
+                        self.pipe = None;
                         let ended = Work::Ended(Sums::default());
                         if let Work::Running(engine) = std::mem::replace(&mut self.work, ended) {
                             let (sums, _) = engine.finish().map_err(|e| e.to_string())?;

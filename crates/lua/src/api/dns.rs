@@ -35,6 +35,54 @@ pub(crate) fn question(message: &[u8], name: &mut Vec<u8>) -> Option<Question> {
     question
 }
 
+/// The fields of an OPT record (RFC 6891 §6.1), as C sees them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub(crate) struct Edns {
+    /// Bytes that the sender receives in a datagram.
+    size: u16,
+    flags: u16,
+    /// The response code, with its upper bits.
+    rcode: u16,
+    version: u8,
+    /// Where the options are in the message.
+    options_at: u32,
+    options_len: u32,
+}
+
+/// The first OPT record among the additional ones; `None` if there is none before the message is damaged.
+pub(crate) fn edns(message: &[u8]) -> Option<Edns> {
+    const OPT: u16 = 41;
+    let mut scratch = Vec::new();
+    let mut at = 12;
+    for _ in 0..u16_at(message, 4)? {
+        scratch.clear();
+        at = write_name(message, at, &mut scratch)? + 4;
+    }
+    let before = usize::from(u16_at(message, 6)?) + usize::from(u16_at(message, 8)?);
+    let all = before + usize::from(u16_at(message, 10)?);
+    for number in 0..all.min(MAX_RECORDS) {
+        scratch.clear();
+        at = write_name(message, at, &mut scratch)?;
+        let len = usize::from(u16_at(message, at + 8)?);
+        let start = at + 10;
+        message.get(start..start + len)?;
+        if number >= before && u16_at(message, at)? == OPT {
+            let upper = u16_at(message, at + 4)?;
+            return Some(Edns {
+                size: u16_at(message, at + 2)?,
+                flags: u16_at(message, at + 6)?,
+                rcode: u16_at(message, 2)? & 15 | upper >> 8 << 4,
+                version: upper as u8,
+                options_at: start as u32,
+                options_len: len as u32,
+            });
+        }
+        at = start + len;
+    }
+    None
+}
+
 pub(crate) fn u16_at(data: &[u8], at: usize) -> Option<u16> {
     data.get(at..at + 2).map(|b| u16::from_be_bytes([b[0], b[1]]))
 }
@@ -235,6 +283,27 @@ mod tests {
         assert_eq!(name(b"\x03wWw\x04test\0\0\x01\0\x01").unwrap(), "www.test");
         assert_eq!(name(b"\0\0\x01\0\x01").unwrap(), ".");
         assert_eq!(name(b"\x04a.\\\xc8\0\0\x01\0\x01").unwrap(), "a\\.\\\\\\200");
+    }
+
+    #[test]
+    fn edns_is_found_among_the_additional_records() {
+        let rest = b"\x01a\0\0\x01\0\x01\xc0\x0c\0\x29\0\x01\0\0\0\0\0\x01x\
+                     \0\0\x29\x04\xd0\x01\0\x80\0\0\x06\0\x0a\0\x02ab";
+        let whole = message(rest, [1, 1, 0, 1]);
+        let edns = edns(&whole).unwrap();
+        let expected = Edns {
+            size: 1232,
+            flags: 0x8000,
+            rcode: 16,
+            version: 0,
+            options_at: whole.len() as u32 - 6,
+            options_len: 6,
+        };
+        assert_eq!(edns, expected);
+        for end in 0..whole.len() {
+            assert_eq!(super::edns(&whole[..end]), None, "{end}");
+        }
+        assert_eq!(super::edns(&message(rest, [1, 2, 0, 0])), None, "no additional record");
     }
 
     #[test]

@@ -9,6 +9,7 @@
 #![allow(unsafe_code)]
 
 mod analysis;
+mod change;
 mod client;
 mod dns;
 mod found;
@@ -41,7 +42,9 @@ use gannet_pipeline::worker_pool::Progress;
 use crate::script::Report;
 
 use analysis::Analyses;
+use change::Wanted;
 use client::Clients;
+use dns::Edns;
 use latency::Summary;
 use record::Record;
 use respdiff::Respdiffs;
@@ -58,6 +61,7 @@ pub(crate) fn declarations() -> String {
         respdiff::DECLARATIONS,
         PROGRESS,
         analysis::DECLARATIONS,
+        change::DECLARATIONS,
         DECLARATIONS,
     ]
     .concat()
@@ -103,6 +107,12 @@ typedef struct {
 typedef struct gannet_flow gannet_flow;
 
 typedef struct {
+    uint16_t size, flags, rcode;
+    uint8_t version;
+    uint32_t options_at, options_len;
+} gannet_edns;
+
+typedef struct {
     uint64_t queries, answered;
     double mean, min, p50, p90, p99, max;
 } gannet_latencies;
@@ -137,6 +147,12 @@ typedef struct {
     uint64_t (*stream_row)(gannet_flow *flow, int64_t row, const char **key, uint32_t *len);
     void (*stream_measured)(gannet_flow *flow, gannet_latencies *out);
     uint32_t (*dns_answers)(const uint8_t *bytes, uint32_t len, const char **text);
+    int (*dns_edns)(const uint8_t *bytes, uint32_t len, gannet_edns *out);
+    int64_t (*packet_with)(const gannet_record *record, const gannet_change *change, const char **bytes,
+        uint32_t *wire_len);
+    int (*stream_put)(gannet_flow *flow, int64_t time, int link_type, const void *bytes, uint32_t len,
+        uint32_t wire_len);
+    int (*stream_end)(gannet_flow *flow);
     const gannet_threads *threads;
     const gannet_clients *clients;
     const gannet_analyses *analyses;
@@ -184,6 +200,11 @@ pub(crate) struct Api {
     stream_row: unsafe extern "C" fn(*mut Flow, i64, *mut *const u8, *mut u32) -> u64,
     stream_measured: unsafe extern "C" fn(*mut Flow, *mut Summary),
     dns_answers: unsafe extern "C" fn(*const u8, u32, *mut *const u8) -> u32,
+    dns_edns: unsafe extern "C" fn(*const u8, u32, *mut Edns) -> c_int,
+    packet_with:
+        unsafe extern "C" fn(*const Record, *const Wanted, *mut *const u8, *mut u32) -> i64,
+    stream_put: unsafe extern "C" fn(*mut Flow, i64, c_int, *const u8, u32, u32) -> c_int,
+    stream_end: unsafe extern "C" fn(*mut Flow) -> c_int,
     threads: &'static Threads,
     clients: &'static Clients,
     analyses: &'static Analyses,
@@ -241,6 +262,10 @@ static TABLE: Api = Api {
     stream_row,
     stream_measured,
     dns_answers,
+    dns_edns,
+    packet_with: change::packet_with,
+    stream_put,
+    stream_end,
     threads: &thread::TABLE,
     clients: &client::TABLE,
     analyses: &analysis::TABLE,
@@ -576,6 +601,47 @@ unsafe extern "C" fn stream_row(
 unsafe extern "C" fn stream_measured(it: *mut Flow, out: *mut Summary) {
     // SAFETY: by this function's contract.
     unsafe { out.write(flow(it).latencies()) };
+}
+
+/// Writes a packet that a script was asked about.
+///
+/// # Safety
+/// As for [`flow`]; `bytes` points to `len` bytes.
+unsafe extern "C" fn stream_put(
+    it: *mut Flow,
+    time: i64,
+    link_type: c_int,
+    bytes: *const u8,
+    len: u32,
+    wire_len: u32,
+) -> c_int {
+    // SAFETY: by this function's contract.
+    let (it, data) = unsafe { (flow(it), std::slice::from_raw_parts(bytes, len as usize)) };
+    told(it.put(time, link_type as u16, data, wire_len).map(|()| 0))
+}
+
+/// Completes the captures that were written.
+///
+/// # Safety
+/// As for [`flow`].
+unsafe extern "C" fn stream_end(it: *mut Flow) -> c_int {
+    // SAFETY: by this function's contract.
+    told(unsafe { flow(it) }.complete().map(|()| 0))
+}
+
+/// # Safety
+/// `bytes` points to `len` bytes, `out` to one place.
+unsafe extern "C" fn dns_edns(bytes: *const u8, len: u32, out: *mut Edns) -> c_int {
+    // SAFETY: by this function's contract.
+    let message = unsafe { std::slice::from_raw_parts(bytes, len as usize) };
+    match dns::edns(message) {
+        Some(edns) => {
+            // SAFETY: by this function's contract.
+            unsafe { out.write(edns) };
+            1
+        }
+        None => 0,
+    }
 }
 
 /// # Safety

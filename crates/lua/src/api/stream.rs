@@ -6,9 +6,12 @@
 
 use std::path::PathBuf;
 
+use gannet_base::Time;
 use gannet_capture::FileId;
+use gannet_capture::Format;
 use gannet_capture::LinkType;
 use gannet_capture::Options;
+use gannet_capture::Packet;
 use gannet_capture::Stream;
 use gannet_capture::WriteOptions;
 use gannet_capture::Writer;
@@ -23,6 +26,7 @@ use gannet_pipeline::worker_pool::WorkerPool;
 use gannet_pipeline::worker_pool::next_turn;
 
 use crate::stop;
+use crate::stop::ReadingPipe;
 use crate::stop::Writing;
 
 use super::gather::Choice;
@@ -50,6 +54,8 @@ pub(crate) struct Flow {
     source: Source,
     /// The files that are read, as far as they were named.
     inputs: Vec<FileId>,
+    /// Until the end of the input, if it is a pipe.
+    pipe: Option<ReadingPipe>,
     choice: Choice,
     threads: usize,
     pace: Option<Schedule>,
@@ -89,11 +95,14 @@ enum Verb {
 
 impl Flow {
     pub(crate) fn open(paths: &[PathBuf]) -> Result<Self, gannet_capture::Error> {
+        // Before the first bytes are awaited.
+        let pipe = ReadingPipe::begin(paths);
         let stream = Stream::open(paths, Options::default())?;
         Ok(Self {
             progress: Progress::of(&stream),
             source: Source::Waiting(Box::new(stream)),
             inputs: paths.iter().filter_map(|path| FileId::of(path)).collect(),
+            pipe,
             choice: Choice::default(),
             threads: 1,
             pace: None,
@@ -246,6 +255,7 @@ impl Flow {
     /// Stops reading, and takes what workers have kept.
     fn end(&mut self) {
         self.progress = self.progress();
+        self.pipe = None;
         let Source::Running(mut worker_pool) = std::mem::replace(&mut self.source, Source::Ended)
         else {
             return;
@@ -318,6 +328,37 @@ impl Flow {
             }
         }
         Ok(true)
+    }
+
+    /// Writes a packet that is not one of the stream's to all captures.
+    pub(crate) fn put(
+        &mut self,
+        time: i64,
+        link_type: u16,
+        data: &[u8],
+        wire_len: u32,
+    ) -> Result<(), String> {
+        if stop::is_asked() {
+            self.complete()?;
+            return Err(stop::STOPPED.to_owned());
+        }
+        let Verb::Write(writers, ..) = &mut self.verb else { return Ok(()) };
+        let packet = Packet {
+            time: Time::from_nanos(time),
+            wire_len,
+            link_type: LinkType(link_type),
+            interface: 0,
+            format: Format::Pcap,
+            number: 0,
+            data,
+        };
+        writers.iter_mut().try_for_each(|w| w.write(&packet).map_err(|e| e.to_string()))
+    }
+
+    /// Ends reading, and completes the captures that are written.
+    pub(crate) fn complete(&mut self) -> Result<(), String> {
+        self.end();
+        self.conclude()
     }
 
     /// Does one block; whether there may be another.
@@ -453,6 +494,15 @@ impl Flow {
     }
 }
 
+impl Drop for Flow {
+    fn drop(&mut self) {
+        // A capture that was not completed has a part of the packets: an error of the script ended it.
+        if let Verb::Write(writers, ..) = &mut self.verb {
+            writers.drain(..).for_each(Writer::discard);
+        }
+    }
+}
+
 /// Takes one of the remaining items, if there is one.
 #[inline]
 fn take_one(left: &mut Option<u64>) -> bool {
@@ -467,7 +517,7 @@ fn take_one(left: &mut Option<u64>) -> bool {
 }
 
 /// The packets of a block that were picked.
-fn picked(block: &Block<Output>) -> impl Iterator<Item = gannet_capture::Packet<'_>> {
+fn picked(block: &Block<Output>) -> impl Iterator<Item = Packet<'_>> {
     let batch = block.packets.batch();
     block.output.more.iter().filter_map(move |place| batch.get(*place as usize))
 }

@@ -9,6 +9,21 @@ local tostring, load, concat = tostring, load, table.concat
 -- What the modules get as `...`: the functions of the program, and the FFI.
 local inside = { api = api, ffi = ffi, sandbox = sandbox, progress = progress }
 
+-- Raises an error at the line of the innermost function of a script: for calls that scripts return, whose own function
+-- has left the stack.
+local getinfo, sub = debug.getinfo, string.sub
+function inside.blame(text)
+    local level = 2
+    while true do
+        local info = getinfo(level, "Sl")
+        if not info then error(text, 0) end
+        if sub(info.source, 1, 1) == "@" and info.currentline > 0 then
+            error(info.short_src .. ":" .. info.currentline .. ": " .. text, 0)
+        end
+        level = level + 1
+    end
+end
+
 local loaded = package.loaded
 
 -- The globals of the modules in the sandbox: copies that a script cannot reach.

@@ -1,6 +1,11 @@
--- Returns a function that calls a script's, and returns nil, or the error as text with its trace-back.
-local traceback, xpcall, type, tostring, next, getmetatable = debug.traceback, xpcall, type, tostring, next, debug.getmetatable
-local gsub, rawget, sort, concat, format = string.gsub, rawget, table.sort, table.concat, string.format
+-- Returns a function that calls a script's, and returns nil, or the error as text with its trace-back. It gets functions
+-- that take the script's thread, and return where it was when memory ended.
+local watch, place_of_failure = ...
+local traceback, getinfo, getmetatable = debug.traceback, debug.getinfo, debug.getmetatable
+local create, resume, status, running = coroutine.create, coroutine.resume, coroutine.status, coroutine.running
+local pcall, type, tostring, next, rawget = pcall, type, tostring, next, rawget
+local max, sort, concat = math.max, table.sort, table.concat
+local format, sub, match, find = string.format, string.sub, string.match, string.find
 
 -- An error that is a table without a text of its own: its fields.
 local function describe(value)
@@ -15,13 +20,52 @@ local function describe(value)
     return "error object { " .. concat(fields, ", ") .. " }"
 end
 
-local function handler(value)
-    -- Without the frames of this module, which are the last ones.
-    local text = gsub(traceback(describe(value), 3), "\n\t%[C%]: in function 'xpcall'\n\tgannet%.call:.*$", "")
-    return text
+-- File and line where memory ended: of the innermost function of a script's file, not of a module of the program.
+local function place(thread)
+    local level = 0
+    while true do
+        local info = getinfo(thread, level, "Sl")
+        if not info then return "" end
+        if sub(info.source, 1, 1) == "@" then
+            local line = info.currentline
+            if line <= 0 then
+                -- Of a function that ended by an error, Lua knows the line only where it called another one.
+                local file, failed, begin = place_of_failure()
+                line = file == info.short_src and begin == info.linedefined and failed or max(info.linedefined, 1)
+            end
+            return info.short_src .. ":" .. line .. ": "
+        end
+        level = level + 1
+    end
+end
+
+-- The stack of a thread that ended with an error remains, also where memory ended: LuaJIT calls no handler of xpcall
+-- then. Scripts do not see this thread.
+local main
+function coroutine.running()
+    local thread = running()
+    if thread ~= main then return thread end
+end
+
+-- A text with the stack of the script. Of the innermost function the text knows the line, the stack does not.
+local function with_trace(text)
+    local trace = traceback(main, text, 0)
+    local info = getinfo(main, 0, "Sl")
+    local begin = info and info.what ~= "C" and info.currentline <= 0 and info.short_src .. ":"
+    local line = begin and sub(text, 1, #begin) == begin and match(text, "^%d+", #begin + 1)
+    local at = line and find(trace, "\n\t" .. begin .. " ", 1, true)
+    if not at then return trace end
+    local after = at + 2 + #begin
+    return sub(trace, 1, after - 1) .. line .. ":" .. sub(trace, after)
 end
 
 return function(script)
-    local ok, problem = xpcall(script, handler)
-    if not ok then return tostring(problem) end
+    main = create(script)
+    watch(main)
+    local ok, problem = resume(main)
+    if ok and status(main) == "dead" then return nil end
+    if ok then problem = place(main) .. "attempt to yield outside a coroutine" end
+    local text = problem == "not enough memory" and place(main) .. problem or describe(problem)
+    local whole, trace = pcall(with_trace, text)
+    return whole and trace or text
 end

@@ -11,7 +11,7 @@
 -- its fields. A truncated or damaged capture delivers everything before the damage; then the verb
 -- raises an error with its position.
 local _, inside = ...
-local api, ffi = inside.api, inside.ffi
+local api, ffi, blame = inside.api, inside.ffi, inside.blame
 local setmetatable, type, error, tostring = setmetatable, type, error, tostring
 local tonumber, select, ipairs, pairs, next = tonumber, select, ipairs, pairs, next
 local rawget = rawget
@@ -509,11 +509,140 @@ local function write(self, verb, list, how, weights, seed)
     return counts
 end
 
---- Writes the packets to a capture: format and compression by the suffix, `-` is standard output.
--- @return their number
-function Pipeline:write(path)
+-- What packets with changes are: their bytes, and what is stored with them in a capture.
+local changed = setmetatable({}, { __mode = "k" })
+local changed_packet = { __metatable = "changed packet" }
+function changed_packet.__index(packet, name)
+    local mine = changed[packet]
+    local value = mine and mine[name]
+    if value == nil then
+        error("a changed packet has no field '" .. tostring(name) .. "' (it has bytes, caplen, len)", 2)
+    end
+    return value
+end
+function changed_packet.__newindex() error("a changed packet cannot be changed", 2) end
+
+local change_names = { src = true, dst = true, sport = true, dport = true, payload = true, bytes = true }
+
+local Packet = {}
+
+--- Makes a packet with changes, for a function of `pipeline:write`: `src` and `dst`, addresses of the same version of IP; `sport` and
+-- `dport`, ports of TCP and UDP; `payload`, that of TCP or UDP, a string. Lengths and checksums are computed again, also where they were wrong; in
+-- packets that the capture or fragmentation cut, checksums change as the addresses and ports do. `bytes` alone replaces the whole packet
+-- as it is. The headers that ICMP errors quote, inner packets of tunnels, link layers and payloads keep what they have.
+--
+-- The result is a value that may be kept, with the fields `bytes`, `caplen` and `len`. What a packet cannot have (a port without TCP or
+-- UDP, an address without IP) is an error.
+--
+--     p:with({ src = "10.0.0.1", sport = 5353 })
+-- @param changes a table
+-- @return a packet to write
+function Packet:with(changes)
+    if type(changes) ~= "table" then blame("with wants a table of changes") end
+    for name in pairs(changes) do
+        if not change_names[name] then blame("with has no change '" .. tostring(name) .. "'") end
+    end
+    local made = setmetatable({}, changed_packet)
+    local bytes = changes.bytes
+    if bytes ~= nil then
+        if type(bytes) ~= "string" or next(changes, next(changes)) ~= nil then
+            blame("bytes is a string, and the only change")
+        end
+        changed[made] = { bytes = bytes, caplen = #bytes, len = #bytes, time = self.time, link_type = self.link_type }
+        return made
+    end
+    local change = ffi.new("gannet_change")
+    change.sport, change.dport = -1, -1
+    for _, name in ipairs({ "src", "dst", "payload" }) do
+        local value = changes[name]
+        if value ~= nil and type(value) ~= "string" then blame(name .. " is a string") end
+        change[name] = value
+    end
+    for _, name in ipairs({ "sport", "dport" }) do
+        local value = changes[name]
+        if value ~= nil then
+            if type(value) ~= "number" or value ~= floor(value) or value < 0 or value > 65535 then
+                blame(name .. " is a number from 0 to 65535")
+            end
+            change[name] = value
+        end
+    end
+    change.payload_len = changes.payload and #changes.payload or 0
+    local out, wire_len = ffi.new("const char *[1]"), ffi.new("uint32_t[1]")
+    local len = api.packet_with(self, change, out, wire_len)
+    if len < 0 then blame(problem()) end
+    changed[made] = {
+        bytes = str(out[0], len), caplen = tonumber(len), len = wire_len[0], time = self.time, link_type = self.link_type,
+    }
+    return made
+end
+inside.with = Packet.with
+
+-- Writes what a function makes of each packet.
+local function write_changed(self, path, call)
+    local me = of(self, "write")
+    if me.kind ~= "packets" then error("write stands before dns: it writes packets", 3) end
+    if inside.sandbox then error("the sandbox writes no files", 3) end
+    me.used = true
+    local handle, limit = me.handle, me.limit
+    local paths, weights = ffi.new("const char *[1]"), ffi.new("uint32_t[1]", 1)
+    paths[0] = path
+    if api.stream_write(handle, paths, 1, 0, weights, -1, -1) ~= 0 then error(problem(), 3) end
+    local state = { place = 0, n = 0, handle = handle }
+    local meta = view(1)(state)
+    local taken, count, wrong = 0, 0, nil
+    while taken ~= limit do
+        state.n = 0
+        local n = api.stream_next(handle)
+        if me.progress then me.progress(n <= 0) end
+        if n < 0 then wrong = problem() end
+        if n <= 0 then break end
+        local records = api.stream_records(handle)
+        state.records, state.n = records, n
+        for index = 0, n - 1 do
+            local record = records[index]
+            if me.paced then api.stream_wait(handle, record.time) end
+            taken = taken + 1
+            state.place = taken
+            local answer = call(setmetatable({ taken, index }, meta))
+            local mine = changed[answer]
+            local put = 0
+            if mine then
+                put = api.stream_put(handle, mine.time, mine.link_type, mine.bytes, mine.caplen, mine.len)
+            elseif answer == nil or answer == true then
+                put = api.stream_put(handle, record.time, record.link_type, record.bytes, record.len, record.wire_len)
+            elseif answer ~= false then
+                error("a function of write returns a packet of with, nil or false, not a " .. type(answer), 3)
+            end
+            if put ~= 0 then error(problem(), 3) end
+            if answer ~= false then count = count + 1 end
+            if taken == limit then break end
+        end
+        state.place = 0
+    end
+    state.place, state.n = 0, 0
+    if api.stream_end(handle) ~= 0 then error(problem(), 3) end
+    if wrong then error(wrong, 3) end
+    return count
+end
+
+--- Writes the packets to a capture: format and compression by the suffix, `-` is standard output. A function may change them: it
+-- gets each packet and returns one of `packet:with`, nothing for the packet as it is, or false to leave it out. Where it raises an
+-- error, no capture is made.
+--
+--     gannet.input(arg[2]):write("anonymous.pcap", function(p)
+--         if p.src then return p:with({ src = anonymous(p.src), dst = anonymous(p.dst) }) end
+--     end)
+-- @param path of the capture
+-- @param change a function
+-- @return the number of packets that were written
+function Pipeline:write(path, change)
     if type(path) ~= "string" then error("write wants a path", 2) end
-    return write(self, "write", { path }, 0)[1]
+    if change == nil then return write(self, "write", { path }, 0)[1] end
+    if type(change) ~= "function" then error("write wants a function that changes packets", 2) end
+    -- No tail call: the error's level counts this function.
+    local count = write_changed(self, path, change)
+    return count
 end
 
 local ways = { copy = 0, turn = 1, client = 2 }

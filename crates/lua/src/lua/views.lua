@@ -1,11 +1,12 @@
 -- Views of packets and DNS messages: their fields, and that they end with their packet. Returns what makes
 -- them, and the names of record types and response codes.
 local _, inside = ...
-local api, ffi = inside.api, inside.ffi
+local api, ffi, blame = inside.api, inside.ffi, inside.blame
 local rawget, error, tostring, tonumber, pairs = rawget, error, tostring, tonumber, pairs
 local format, concat, sort = string.format, table.concat, table.sort
 local gmatch, match, floor = string.gmatch, string.match, math.floor
 local type = type
+local byte, sub = string.byte, string.sub
 local str = ffi.string
 
 local function address(bytes)
@@ -113,27 +114,78 @@ message_fields.answers = function(r)
     return list
 end
 
+local function edns(r)
+    local out = ffi.new("gannet_edns")
+    return api.dns_edns(r.bytes, r.len, out) ~= 0 and out or nil
+end
+local function edns_field(name)
+    return function(r)
+        local found = edns(r)
+        return found and found[name]
+    end
+end
+message_fields.has_edns = function(r) return edns(r) ~= nil end
+message_fields.edns_size = edns_field("size")
+message_fields.edns_version = edns_field("version")
+message_fields.edns_rcode = edns_field("rcode")
+message_fields.edns_do = function(r)
+    local found = edns(r)
+    return found and found.flags >= 0x8000
+end
+
+local options = {
+    [3] = "NSID", [8] = "CLIENT-SUBNET", [9] = "EXPIRE", [10] = "COOKIE", [11] = "TCP-KEEPALIVE", [12] = "PADDING",
+    [14] = "KEY-TAG", [15] = "EDE",
+}
+message_fields.edns_options = function(r)
+    local found = edns(r)
+    if not found then return nil end
+    local text, list, at = str(r.bytes + found.options_at, found.options_len), {}, 1
+    while at + 3 <= #text do
+        local a, b, c, d = byte(text, at, at + 3)
+        local code, len = a * 256 + b, c * 256 + d
+        if at + 3 + len > #text then break end
+        list[#list + 1] = {
+            code = code, name = options[code] or "OPTION" .. code, data = sub(text, at + 4, at + 3 + len),
+        }
+        at = at + 4 + len
+    end
+    return list
+end
+
 -- A kind of view. Each reading pipeline has its own `now`: the number of the record that is looked
 -- at, and where it lies. A view of another number is over.
-local function view_kind(what, fields)
+local function view_kind(what, fields, methods)
     local names = {}
     for name in pairs(fields) do names[#names + 1] = name end
     sort(names)
     return function(state)
         local meta = { __metatable = what }
-        function meta.__index(view, name)
-            local field = fields[name]
-            if not field then
-                error(format("a %s has no field '%s' (it has %s)", what, tostring(name),
-                    concat(names, ", ")), 2)
-            end
+        local function record(view, raise)
             local index = rawget(view, 2)
             if rawget(view, 1) ~= state.place or type(index) ~= "number"
                 or not (index >= 0 and index < state.n) then
-                error(format("this %s is gone: a view ends with its packet, keep fields instead",
-                    what), 2)
+                raise(format("this %s is gone: a view ends with its packet, keep fields instead", what), 3)
             end
-            return field(state.records[index], state.names)
+            return state.records[index]
+        end
+        local called = {}
+        for name, method in pairs(methods) do
+            called[name] = function(view, ...)
+                if type(view) ~= "table" or rawget(view, 1) == nil then
+                    blame(format("call %s with a colon: %s:%s(...)", name, what, name))
+                end
+                return method(record(view, blame), ...)
+            end
+        end
+        function meta.__index(view, name)
+            local field = fields[name]
+            if not field then
+                if called[name] then return called[name] end
+                error(format("a %s has no field '%s' (it has %s)", what, tostring(name),
+                    concat(names, ", ")), 2)
+            end
+            return field(record(view, error), state.names)
         end
         function meta.__newindex()
             error("a " .. what .. " cannot be changed", 2)
@@ -143,7 +195,7 @@ local function view_kind(what, fields)
     end
 end
 
-local packet_view = view_kind("packet", packet_fields)
-local message_view = view_kind("message", message_fields)
+local packet_view = view_kind("packet", packet_fields, { with = inside.with })
+local message_view = view_kind("message", message_fields, {})
 
 return function() return packet_view, message_view, types, rcodes end

@@ -11,6 +11,7 @@ use crate::message::HEADER;
 /// The maximum length of a name in bytes (RFC 1035 §3.1).
 const MAX_NAME: usize = 255;
 const OPT: u16 = 41;
+const TSIG: u16 = 250;
 
 /// The parsed fields of a message.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -21,7 +22,7 @@ pub(super) struct Parsed {
     pub(super) rcode: u16,
     /// Names, types and classes that were asked for.
     pub(super) questions: BTreeSet<Record>,
-    /// Answer, authority and additional records, without OPT.
+    /// Answer, authority and additional records, without OPT and TSIG.
     pub(super) sections: [BTreeSet<Record>; 3],
     /// Version and flags of EDNS.
     pub(super) edns: Option<(u8, u16)>,
@@ -76,6 +77,10 @@ impl Parsed {
                 if kind == OPT {
                     self.rcode |= high >> 8 << 4;
                     self.edns = Some(((high & 0xff) as u8, low));
+                    continue;
+                }
+                if kind == TSIG {
+                    // Its time and its digest differ in each answer.
                     continue;
                 }
                 let data = canonical(kind, message, start, end).into();

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 
 use foldhash::fast::RandomState;
 
+use crate::block::Origin;
 use crate::message;
 use crate::message::Asked;
 use crate::source::Exchange;
@@ -19,8 +20,8 @@ type Key = (Exchange, u16);
 /// Finds the answers to the queries that are sent.
 pub(crate) struct Pairs<'a> {
     observer: &'a Observer,
-    /// Numbers of the queries that wait: one that was captured twice has two.
-    open: HashMap<Key, Vec<(u64, Asked)>, RandomState>,
+    /// Origins of the queries that wait: one that was captured twice has two.
+    open: HashMap<Key, Vec<(Origin, Asked)>, RandomState>,
     order: VecDeque<Key>,
 }
 
@@ -29,11 +30,11 @@ impl<'a> Pairs<'a> {
         Self { observer, open: HashMap::default(), order: VecDeque::new() }
     }
 
-    /// A query is sent under that number.
-    pub(crate) fn asked(&mut self, exchange: Exchange, message: &[u8], number: u64) {
+    /// A query of that origin is sent.
+    pub(crate) fn asked(&mut self, exchange: Exchange, message: &[u8], origin: Origin) {
         let key = (exchange, message::id(message));
         let asked = self.open.entry(key).or_default();
-        asked.push((number, Asked::of(message)));
+        asked.push((origin, Asked::of(message)));
         if asked.len() == 1 {
             self.order.push_back(key);
         }
@@ -48,10 +49,10 @@ impl<'a> Pairs<'a> {
     pub(crate) fn answered(&mut self, exchange: Exchange, message: &[u8]) {
         let key = (exchange, message::id(message));
         let Some(asked) = self.open.get_mut(&key) else { return };
-        asked.retain(|(number, asked)| {
+        asked.retain(|(origin, asked)| {
             let fits = asked.is_answered_by(message);
             if fits {
-                self.observer.answered(*number, message);
+                self.observer.answered(*origin, message);
             }
             !fits
         });

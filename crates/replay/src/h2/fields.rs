@@ -16,6 +16,17 @@ pub(super) fn request(authority: &str, path: &str) -> Vec<u8> {
     out
 }
 
+/// The fields of a response: status 200, media type, length.
+pub(super) fn response(len: usize) -> Vec<u8> {
+    let mut out = vec![0x80 | 8];
+    literal(31, b"application/dns-message", &mut out);
+    length(len, &mut out);
+    out
+}
+
+/// Those of a response with the status 400.
+pub(super) const BAD_REQUEST: &[u8] = &[0x80 | 12];
+
 /// `content-length`.
 pub(super) fn length(len: usize, out: &mut Vec<u8>) {
     literal(28, len.to_string().as_bytes(), out);

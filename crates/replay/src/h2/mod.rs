@@ -1,4 +1,4 @@
-//! The client's side of HTTP/2 (RFC 9113), as much of it as DNS over HTTPS needs (RFC 8484).
+//! HTTP/2 (RFC 9113), as much of it as DNS over HTTPS needs (RFC 8484): the client's side here, the server's in [`server`].
 //!
 //! A query is a POST on a stream of its own: one HEADERS frame, whose fields differ only in the
 //! length, and one DATA frame. Of an answer only the status and the body are used. The client
@@ -10,8 +10,12 @@
 //! [`control`](Session::control).
 
 mod fields;
+mod server;
 
 use std::collections::HashMap;
+
+pub(crate) use server::Request;
+pub(crate) use server::Server;
 
 /// The longest frame either side may send (RFC 9113 §4.2); we do not ask for more.
 const MAX_FRAME: usize = 16_384;

@@ -1,7 +1,7 @@
 //! An echo server that tests and measurements send to.
 //!
 //! It answers each query with a copy of it, QR set, over UDP and TCP on one port; optionally with
-//! TLS over connections, and with QUIC in datagrams. On request it drops, delays, duplicates and
+//! TLS or HTTPS over connections, and with QUIC in datagrams. On request it drops, delays, duplicates and
 //! corrupts answers, by a random sequence that is the same in every run. One thread serves
 //! datagrams, another one connections; each has an [`Answerer`] that decides the answers.
 
@@ -117,6 +117,8 @@ pub struct Server {
     listener: TcpListener,
     behaviour: Behaviour,
     identity: Option<Identity>,
+    /// Whether connections are those of HTTPS.
+    https: bool,
     #[cfg(feature = "quic")]
     quic: Option<Identity>,
 }
@@ -194,6 +196,7 @@ impl Server {
             listener,
             behaviour,
             identity: None,
+            https: false,
             #[cfg(feature = "quic")]
             quic: None,
         })
@@ -202,6 +205,11 @@ impl Server {
     /// The same, with TLS over connections.
     pub fn with_tls(self, identity: Identity) -> Self {
         Self { identity: Some(identity), ..self }
+    }
+
+    /// The same, with HTTPS over connections (RFC 8484): HTTP/2, and POST to any path.
+    pub fn with_https(self, identity: &Identity) -> Self {
+        Self { identity: Some(identity.with_h2()), https: true, ..self }
     }
 
     /// The same, with QUIC only in its datagrams (RFC 9250).
@@ -232,7 +240,7 @@ impl Server {
             start: Instant::now(),
             behaviour: self.behaviour,
         };
-        let streams = streams::Streams::new(self.listener, self.identity, &shared)?;
+        let streams = streams::Streams::new(self.listener, (self.identity, self.https), &shared)?;
         #[cfg(feature = "quic")]
         let quic = self.quic.map(|identity| quic::Quic::new(&self.socket, &identity, &shared));
         #[cfg(feature = "quic")]

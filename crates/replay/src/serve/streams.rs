@@ -11,6 +11,8 @@ use crate::Error;
 use crate::Identity;
 use crate::byte_stream::ByteStream;
 use crate::connection::frames;
+use crate::h2::Request;
+use crate::h2::Server;
 use crate::poller::Interest;
 use crate::poller::Poller;
 use crate::poller::Ready;
@@ -32,17 +34,31 @@ const LISTENER: usize = usize::MAX >> 1;
 pub(super) struct Streams<'a> {
     listener: TcpListener,
     identity: Option<Identity>,
+    /// Whether clients speak HTTP/2.
+    https: bool,
     shared: &'a Shared<'a>,
     answerer: Answerer<'a>,
     poller: Poller,
     peers: Vec<Option<Peer>>,
     free: Vec<usize>,
     serial: u64,
-    /// Answers that wait for their time: when, whose (place and serial), the answer.
-    delayed: VecDeque<(Instant, usize, u64, Box<[u8]>)>,
+    /// Answers that wait for their time.
+    delayed: VecDeque<Delayed>,
+    requests: Vec<Request>,
     buffer: Box<[u8]>,
     out: Vec<u8>,
     pieces: Vec<Range<usize>>,
+}
+
+/// An answer that waits for its time.
+struct Delayed {
+    due: Instant,
+    /// Whose it is.
+    place: usize,
+    serial: u64,
+    /// The stream of its request; 0 without HTTP/2.
+    stream: u32,
+    answer: Box<[u8]>,
 }
 
 /// A client.
@@ -52,6 +68,8 @@ struct Peer {
     ready: bool,
     serial: u64,
     interest: Interest,
+    /// Between the messages and the line, with HTTPS.
+    h2: Option<Box<Server>>,
     /// The start of a message.
     input: Vec<u8>,
     /// Framed answers, out up to `written`.
@@ -66,7 +84,7 @@ struct Peer {
 impl<'a> Streams<'a> {
     pub(super) fn new(
         listener: TcpListener,
-        identity: Option<Identity>,
+        (identity, https): (Option<Identity>, bool),
         shared: &'a Shared<'a>,
     ) -> Result<Self, Error> {
         let poller = Poller::new()?;
@@ -74,6 +92,7 @@ impl<'a> Streams<'a> {
         Ok(Self {
             listener,
             identity,
+            https,
             shared,
             answerer: Answerer::new(shared),
             poller,
@@ -81,6 +100,7 @@ impl<'a> Streams<'a> {
             free: Vec::new(),
             serial: 0,
             delayed: VecDeque::new(),
+            requests: Vec::new(),
             buffer: vec![0; READ].into(),
             out: Vec::new(),
             pieces: Vec::new(),
@@ -91,7 +111,7 @@ impl<'a> Streams<'a> {
     pub(super) fn run(mut self) -> Served {
         while !self.shared.is_over() {
             self.send_delayed();
-            let due = self.delayed.front().map(|d| d.0.saturating_duration_since(Instant::now()));
+            let due = self.delayed.front().map(|d| d.due.saturating_duration_since(Instant::now()));
             let time = due.unwrap_or(LOOK).min(LOOK);
             self.poller.poll(time.as_nanos() as u64);
             for index in 0..self.poller.len() {
@@ -148,6 +168,7 @@ impl<'a> Streams<'a> {
             ready: false,
             serial: self.serial,
             interest,
+            h2: self.https.then(|| Box::new(Server::new())),
             input: Vec::new(),
             out: Vec::new(),
             written: 0,
@@ -163,6 +184,7 @@ impl<'a> Streams<'a> {
         let mut gone = false;
         if !peer.ready {
             match peer.line.prepare() {
+                Ok(true) if peer.h2.is_some() && !peer.line.is_h2() => gone = true,
                 Ok(ready) => peer.ready = ready,
                 Err(_) => gone = true,
             }
@@ -185,25 +207,49 @@ impl<'a> Streams<'a> {
 
     /// Takes bytes of a client that are in the buffer.
     fn take(&mut self, place: usize, bytes: usize) {
-        let Self { peers, answerer, shared, delayed, buffer, out, pieces, .. } = self;
+        let Self { peers, answerer, shared, delayed, buffer, out, pieces, requests, .. } = self;
         let Some(peer) = peers.get_mut(place).and_then(Option::as_mut) else { return };
         let before = answerer.served.queries;
-        peer.input.extend_from_slice(&buffer[..bytes]);
-        out.clear();
-        pieces.clear();
-        let used = frames(&peer.input, |message| answerer.take(message, out, pieces));
-        peer.input.drain(..used);
         let delay = shared.behaviour.delay;
         let due = (!delay.is_zero()).then(|| Instant::now() + delay);
-        for piece in pieces.drain(..) {
-            let answer = out.get(piece).unwrap_or_default();
-            match due {
-                None => peer.push(answer),
+        let bytes = buffer.get(..bytes).unwrap_or_default();
+        out.clear();
+        pieces.clear();
+        let mut answer =
+            |peer: &mut Peer, answerer: &mut Answerer<'_>, stream, answer: &[u8]| match due {
+                None => peer.push(stream, answer),
                 Some(due) if delayed.len() < MAX_DELAYED => {
                     peer.owed += 1;
-                    delayed.push_back((due, place, peer.serial, answer.into()));
+                    let (serial, answer) = (peer.serial, answer.into());
+                    delayed.push_back(Delayed { due, place, serial, stream, answer });
                 }
                 Some(_) => answerer.served.errors += 1,
+            };
+        if let Some(h2) = &mut peer.h2 {
+            requests.clear();
+            if h2.take(bytes, requests).is_err() {
+                answerer.served.errors += 1;
+                peer.ended = true;
+            }
+            for Request { stream, body } in requests.drain(..) {
+                out.clear();
+                answerer.take(&body, out, pieces);
+                match pieces.first().and_then(|piece| out.get(piece.clone())) {
+                    Some(piece) => answer(peer, answerer, stream, piece),
+                    // Another query may have its place.
+                    None => peer.reset(stream),
+                }
+                // A request has one response.
+                answerer.served.answers -= pieces.len().saturating_sub(1) as u64;
+                pieces.clear();
+            }
+            peer.send();
+        } else {
+            peer.input.extend_from_slice(bytes);
+            let used = frames(&peer.input, |message| answerer.take(message, out, pieces));
+            peer.input.drain(..used);
+            for piece in pieces.drain(..) {
+                answer(peer, answerer, 0, out.get(piece).unwrap_or_default());
             }
         }
         answerer.served.saw(shared.now());
@@ -230,13 +276,14 @@ impl<'a> Streams<'a> {
 
     fn send_delayed(&mut self) {
         let now = Instant::now();
-        while let Some((_, place, serial, answer)) =
-            self.delayed.pop_front_if(|(due, ..)| *due <= now)
+        while let Some(Delayed { place, serial, stream, answer, .. }) =
+            self.delayed.pop_front_if(|delayed| delayed.due <= now)
         {
             let peer = self.peers.get_mut(place).and_then(Option::as_mut);
             if let Some(peer) = peer.filter(|p| p.serial == serial) {
                 peer.owed -= 1;
-                peer.push(&answer);
+                peer.push(stream, &answer);
+                peer.send();
                 self.write(place, false);
             } else {
                 self.answerer.served.errors += 1;
@@ -251,10 +298,28 @@ impl Peer {
         self.out.len() - self.written
     }
 
-    fn push(&mut self, answer: &[u8]) {
+    /// Adds an answer, to the request of a stream with HTTP/2.
+    fn push(&mut self, stream: u32, answer: &[u8]) {
+        if let Some(h2) = &mut self.h2 {
+            return h2.respond(stream, answer);
+        }
         // It is a message that came in a frame, or less: its length fits.
         self.out.extend_from_slice(&(answer.len() as u16).to_be_bytes());
         self.out.extend_from_slice(answer);
+    }
+
+    /// Ends the request of a stream without an answer.
+    fn reset(&mut self, stream: u32) {
+        if let Some(h2) = &mut self.h2 {
+            h2.reset(stream);
+        }
+    }
+
+    /// Takes the frames of HTTP/2 that are to be sent.
+    fn send(&mut self) {
+        if let Some(h2) = &mut self.h2 {
+            h2.send(&mut self.out);
+        }
     }
 
     fn write(&mut self) -> io::Result<()> {

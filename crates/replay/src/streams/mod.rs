@@ -186,7 +186,7 @@ impl<'a> Worker<'a> {
             let due = (!self.options.timing.is_max()).then_some(item.due);
             let tries = self.options.retries;
             let ticket = Ticket {
-                number: item.number,
+                origin: item.origin,
                 due,
                 first_sent: now,
                 again: false,
@@ -227,7 +227,11 @@ impl<'a> Worker<'a> {
         }
         c.has_room(message.len()).map_err(|why| match why {
             NoRoom::Now => Refusal::Full,
-            NoRoom::Ever => Refusal::Failed,
+            NoRoom::Ever => {
+                let why = || format!("a query of {} bytes is too long", message.len());
+                self.stats.trouble.get_or_insert_with(why);
+                Refusal::Failed
+            }
         })?;
         let id = if self.options.answers {
             Some(c.waiting.take_id(now).ok_or(Refusal::Full)?)

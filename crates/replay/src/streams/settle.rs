@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::io;
 use std::sync::atomic::Ordering;
 
+use crate::block::Origin;
 use crate::connection::Connection;
 use crate::connection::Ticket;
 use crate::paced_queue::nanoseconds;
@@ -51,7 +52,7 @@ impl Worker<'_> {
         for query in left {
             match query.again {
                 Some((message, tries)) => {
-                    again.push((message, retry(query.first_sent, query.number, tries)));
+                    again.push((message, retry(query.first_sent, query.origin, tries)));
                 }
                 None => self.lose(query.first_sent, now),
             }
@@ -121,7 +122,7 @@ impl Worker<'_> {
                     self.resend(
                         client,
                         &message,
-                        retry(query.first_sent, query.number, tries),
+                        retry(query.first_sent, query.origin, tries),
                         now,
                     );
                 }
@@ -153,7 +154,7 @@ impl Worker<'_> {
 }
 
 /// How a query goes out once more.
-fn retry(first_sent: u64, number: u64, tries: u8) -> Ticket {
+fn retry(first_sent: u64, origin: Origin, tries: u8) -> Ticket {
     let tries = tries.saturating_sub(1);
-    Ticket { number, due: None, first_sent, again: true, tries, moved: false }
+    Ticket { origin, due: None, first_sent, again: true, tries, moved: false }
 }

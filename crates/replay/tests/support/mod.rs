@@ -131,6 +131,12 @@ impl Running {
         Self::of(server.with_tls(identity.clone()))
     }
 
+    /// With HTTPS over its connections.
+    pub(crate) fn https(behaviour: Behaviour, identity: &Identity) -> Self {
+        let server = Server::bind(([127, 0, 0, 1], 0).into(), behaviour).unwrap();
+        Self::of(server.with_https(identity))
+    }
+
     /// With QUIC in its datagrams.
     #[cfg(feature = "quic")]
     pub(crate) fn quic(behaviour: Behaviour, identity: &Identity) -> Self {

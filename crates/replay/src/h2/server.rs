@@ -1,0 +1,425 @@
+//! The server's side of HTTP/2 (RFC 9113), as much of it as an echo server of DNS over HTTPS needs (RFC 8484).
+//!
+//! A request is a stream with a body, the query; its fields are not read, so that any path is served. A request
+//! without a body, as GET has it, gets the status 400. Responses wait as long as flow control of the client says so.
+
+use std::collections::HashMap;
+use std::collections::VecDeque;
+use std::collections::hash_map::Entry;
+
+use super::ACK;
+use super::Broken;
+use super::CONTINUATION;
+use super::DATA;
+use super::END_HEADERS;
+use super::END_STREAM;
+use super::Frame;
+use super::HEAD;
+use super::HEADERS;
+use super::MAX_BLOCK;
+use super::MAX_BODY;
+use super::MAX_FRAME;
+use super::PING;
+use super::PREFACE;
+use super::RST_STREAM;
+use super::SETTINGS;
+use super::WINDOW;
+use super::WINDOW_UPDATE;
+use super::fields;
+use super::frame;
+use super::head;
+use super::unpad;
+
+/// Streams that a client may have open; more are refused.
+const MAX_STREAMS: u32 = 1024;
+/// Our settings: no table of fields (1), streams (3).
+const OUR_SETTINGS: [u8; 12] = [0, 1, 0, 0, 0, 0, 0, 3, 0, 0, 4, 0];
+/// Error codes (RFC 9113 §7).
+const INTERNAL_ERROR: u32 = 2;
+const REFUSED_STREAM: u32 = 7;
+
+/// A connection's state.
+#[derive(Debug)]
+pub(crate) struct Server {
+    /// Whether the client has sent its preface.
+    is_greeted: bool,
+    streams: HashMap<u32, Stream, foldhash::fast::RandomState>,
+    /// The highest stream that began.
+    last: u32,
+    /// What may be sent on all streams, and on each one that begins.
+    window: i64,
+    stream_window: i64,
+    /// Bytes of bodies since the window of the client was last renewed.
+    received: u32,
+    /// A block of fields that continues in the next frame: its stream, whether the stream ends with it, and its bytes so far.
+    block: Option<(u32, bool, usize)>,
+    /// Streams whose response is not sent to its end, in order.
+    waiting: VecDeque<u32>,
+    /// Frames to send.
+    out: Vec<u8>,
+    /// The start of a frame whose rest is to come.
+    input: Vec<u8>,
+}
+
+/// A request and its response.
+#[derive(Debug)]
+struct Stream {
+    /// The body of the request; then the rest of that of the response.
+    body: Vec<u8>,
+    window: i64,
+}
+
+/// A request whose body is whole.
+pub(crate) struct Request {
+    /// Its stream.
+    pub(crate) stream: u32,
+    /// The query.
+    pub(crate) body: Vec<u8>,
+}
+
+impl Server {
+    pub(crate) fn new() -> Self {
+        let mut out = Vec::new();
+        head(OUR_SETTINGS.len(), SETTINGS, 0, 0, &mut out);
+        out.extend_from_slice(&OUR_SETTINGS);
+        Self {
+            is_greeted: false,
+            streams: HashMap::default(),
+            last: 0,
+            window: i64::from(WINDOW),
+            stream_window: i64::from(WINDOW),
+            received: 0,
+            block: None,
+            waiting: VecDeque::new(),
+            out,
+            input: Vec::new(),
+        }
+    }
+
+    /// Moves frames that must be sent to `out`.
+    pub(crate) fn send(&mut self, out: &mut Vec<u8>) {
+        out.append(&mut self.out);
+    }
+
+    /// Processes received bytes; complete requests are added to `out`.
+    pub(crate) fn take(&mut self, bytes: &[u8], out: &mut Vec<Request>) -> Result<(), Broken> {
+        let mut input = std::mem::take(&mut self.input);
+        input.extend_from_slice(bytes);
+        let mut rest = &input[..];
+        if !self.is_greeted {
+            let len = rest.len().min(PREFACE.len());
+            if rest[..len] != PREFACE[..len] {
+                return Err(Broken("no preface"));
+            }
+            self.is_greeted = len == PREFACE.len();
+            if !self.is_greeted {
+                self.input = input;
+                return Ok(());
+            }
+            rest = &rest[len..];
+        }
+        while let Some(frame) = frame(rest)? {
+            rest = rest.get(HEAD + frame.payload.len()..).unwrap_or_default();
+            self.frame(&frame, out)?;
+        }
+        self.input = rest.to_vec();
+        Ok(())
+    }
+
+    /// Sends a response.
+    pub(crate) fn respond(&mut self, stream: u32, body: &[u8]) {
+        // The client may have reset the stream.
+        let Some(it) = self.streams.get_mut(&stream) else { return };
+        let fields = fields::response(body.len());
+        head(fields.len(), HEADERS, END_HEADERS, stream, &mut self.out);
+        self.out.extend_from_slice(&fields);
+        it.body = body.to_vec();
+        self.waiting.push_back(stream);
+        self.write();
+    }
+
+    /// Ends a request without a response.
+    pub(crate) fn reset(&mut self, stream: u32) {
+        if self.streams.remove(&stream).is_some() {
+            self.abort(stream, INTERNAL_ERROR);
+        }
+    }
+
+    fn abort(&mut self, stream: u32, code: u32) {
+        head(4, RST_STREAM, 0, stream, &mut self.out);
+        self.out.extend_from_slice(&code.to_be_bytes());
+    }
+
+    /// Sends bodies as far as flow control allows.
+    fn write(&mut self) {
+        for _ in 0..self.waiting.len() {
+            let Some(number) = self.waiting.pop_front() else { return };
+            let Some(stream) = self.streams.get_mut(&number) else { continue };
+            loop {
+                let room = self.window.min(stream.window).max(0);
+                let room = usize::try_from(room).unwrap_or(0).min(MAX_FRAME);
+                let len = stream.body.len().min(room);
+                let is_last = len == stream.body.len();
+                if len == 0 && !is_last {
+                    self.waiting.push_back(number);
+                    break;
+                }
+                head(len, DATA, if is_last { END_STREAM } else { 0 }, number, &mut self.out);
+                self.out.extend(stream.body.drain(..len));
+                self.window -= len as i64;
+                stream.window -= len as i64;
+                if is_last {
+                    self.streams.remove(&number);
+                    break;
+                }
+            }
+        }
+    }
+
+    fn frame(&mut self, frame: &Frame<'_>, out: &mut Vec<Request>) -> Result<(), Broken> {
+        if let Some((stream, ..)) = self.block
+            && (frame.kind, frame.stream) != (CONTINUATION, stream)
+        {
+            return Err(Broken("a block of fields is not continued"));
+        }
+        match frame.kind {
+            DATA => self.data(frame, out)?,
+            HEADERS => {
+                self.begin(frame.stream)?;
+                self.block = Some((frame.stream, frame.flags & END_STREAM != 0, 0));
+                self.block(frame, out)?;
+            }
+            CONTINUATION if self.block.is_some() => self.block(frame, out)?,
+            CONTINUATION => return Err(Broken("nothing is to be continued")),
+            RST_STREAM => {
+                self.streams.remove(&frame.stream);
+            }
+            SETTINGS => self.settings(frame)?,
+            PING if frame.flags & ACK == 0 => {
+                let data = frame.payload.get(..8).ok_or(Broken("a frame is too short"))?;
+                head(8, PING, ACK, 0, &mut self.out);
+                self.out.extend_from_slice(data);
+            }
+            WINDOW_UPDATE => {
+                let more = i64::from(frame.number(0).ok_or(Broken("a frame is too short"))?);
+                let window = match frame.stream {
+                    0 => &mut self.window,
+                    // Of a stream that is over.
+                    number => match self.streams.get_mut(&number) {
+                        Some(stream) => &mut stream.window,
+                        None => return Ok(()),
+                    },
+                };
+                *window += more;
+                if *window > i64::from(u32::MAX >> 1) {
+                    return Err(Broken("a window is too wide"));
+                }
+                self.write();
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// A stream that begins, unless it is known: then its trailers begin.
+    fn begin(&mut self, number: u32) -> Result<(), Broken> {
+        if self.streams.contains_key(&number) {
+            return Ok(());
+        }
+        if number.is_multiple_of(2) || number <= self.last {
+            return Err(Broken("a stream has a wrong number"));
+        }
+        self.last = number;
+        if self.streams.len() >= MAX_STREAMS as usize {
+            self.abort(number, REFUSED_STREAM);
+            return Ok(());
+        }
+        self.streams.insert(number, Stream { body: Vec::new(), window: self.stream_window });
+        Ok(())
+    }
+
+    /// A piece of a block of fields, which are not read.
+    fn block(&mut self, frame: &Frame<'_>, out: &mut Vec<Request>) -> Result<(), Broken> {
+        let Some((stream, ends, len)) = &mut self.block else { return Ok(()) };
+        *len += frame.payload.len();
+        if *len > MAX_BLOCK {
+            return Err(Broken("a block of fields is too long"));
+        }
+        if frame.flags & END_HEADERS == 0 {
+            return Ok(());
+        }
+        let (stream, ends) = (*stream, *ends);
+        self.block = None;
+        if ends {
+            self.end(stream, out);
+        }
+        Ok(())
+    }
+
+    fn data(&mut self, frame: &Frame<'_>, out: &mut Vec<Request>) -> Result<(), Broken> {
+        self.received += frame.payload.len() as u32;
+        if self.received > WINDOW {
+            return Err(Broken("it sends more than it may"));
+        }
+        if self.received > WINDOW / 2 {
+            head(4, WINDOW_UPDATE, 0, 0, &mut self.out);
+            self.out.extend_from_slice(&self.received.to_be_bytes());
+            self.received = 0;
+        }
+        let data = unpad(frame)?;
+        let Some(stream) = self.streams.get_mut(&frame.stream) else { return Ok(()) };
+        // The window of a stream has no more either.
+        if stream.body.len() + data.len() > MAX_BODY {
+            return Err(Broken("a body is no DNS message"));
+        }
+        stream.body.extend_from_slice(data);
+        if frame.flags & END_STREAM != 0 {
+            self.end(frame.stream, out);
+        }
+        Ok(())
+    }
+
+    /// A request is whole.
+    fn end(&mut self, number: u32, out: &mut Vec<Request>) {
+        let Entry::Occupied(mut stream) = self.streams.entry(number) else { return };
+        if stream.get().body.is_empty() {
+            stream.remove();
+            head(
+                fields::BAD_REQUEST.len(),
+                HEADERS,
+                END_HEADERS | END_STREAM,
+                number,
+                &mut self.out,
+            );
+            self.out.extend_from_slice(fields::BAD_REQUEST);
+            return;
+        }
+        out.push(Request { stream: number, body: std::mem::take(&mut stream.get_mut().body) });
+    }
+
+    fn settings(&mut self, frame: &Frame<'_>) -> Result<(), Broken> {
+        if frame.flags & ACK != 0 {
+            return Ok(());
+        }
+        for setting in frame.payload.chunks_exact(6) {
+            let value = u32::from_be_bytes([setting[2], setting[3], setting[4], setting[5]]);
+            if setting[..2] == [0, 4] {
+                if value > u32::MAX >> 1 {
+                    return Err(Broken("a window is too wide"));
+                }
+                let more = i64::from(value) - self.stream_window;
+                self.stream_window = i64::from(value);
+                self.streams.values_mut().for_each(|stream| stream.window += more);
+            }
+        }
+        head(0, SETTINGS, ACK, 0, &mut self.out);
+        self.write();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Session;
+    use super::*;
+
+    fn framed(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+        let mut out = Vec::new();
+        head(payload.len(), kind, flags, stream, &mut out);
+        out.extend_from_slice(payload);
+        out
+    }
+
+    fn begun() -> Server {
+        let mut server = Server::new();
+        server.take(PREFACE, &mut Vec::new()).unwrap();
+        server.send(&mut Vec::new());
+        server
+    }
+
+    fn took(server: &mut Server, bytes: &[u8]) -> Result<Vec<(u32, Vec<u8>)>, Broken> {
+        let mut requests = Vec::new();
+        server.take(bytes, &mut requests)?;
+        Ok(requests.into_iter().map(|r| (r.stream, r.body)).collect())
+    }
+
+    fn sent(server: &mut Server) -> Vec<u8> {
+        let mut out = Vec::new();
+        server.send(&mut out);
+        out
+    }
+
+    #[test]
+    fn the_client_understands_the_server() {
+        let (mut client, mut server) = (Session::new("dns.test", "/q"), Server::new());
+        let mut bytes = Vec::new();
+        client.request(b"first", 7, &mut bytes);
+        client.request(b"second", 8, &mut bytes);
+        let mut requests = Vec::new();
+        // Split anywhere.
+        for byte in bytes {
+            server.take(&[byte], &mut requests).unwrap();
+        }
+        let got: Vec<_> = requests.iter().map(|r| (r.stream, &r.body[..])).collect();
+        assert_eq!(got, [(1, &b"first"[..]), (3, b"second")]);
+        server.respond(3, b"SECOND");
+        server.respond(1, b"");
+        let mut answers = Vec::new();
+        client.take(&sent(&mut server), |id, body| answers.push((id, body.to_vec()))).unwrap();
+        assert_eq!(answers, [(8, b"SECOND".to_vec()), (7, vec![])]);
+        assert!(server.streams.is_empty());
+    }
+
+    #[test]
+    fn bodies_wait_for_windows() {
+        let mut server = begun();
+        // Windows of 10 bytes for streams.
+        took(&mut server, &framed(SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 10])).unwrap();
+        took(&mut server, &framed(HEADERS, END_HEADERS, 1, b"")).unwrap();
+        took(&mut server, &framed(DATA, END_STREAM, 1, b"query")).unwrap();
+        sent(&mut server);
+        server.respond(1, b"a long answer");
+        assert!(sent(&mut server).ends_with(&framed(DATA, 0, 1, b"a long ans")));
+        took(&mut server, &framed(WINDOW_UPDATE, 0, 1, &[0, 0, 0, 100])).unwrap();
+        assert_eq!(sent(&mut server), framed(DATA, END_STREAM, 1, b"wer"));
+    }
+
+    #[test]
+    fn requests_without_a_query_get_an_error() {
+        let mut server = begun();
+        let ends = END_HEADERS | END_STREAM;
+        assert_eq!(took(&mut server, &framed(HEADERS, ends, 1, b"")).unwrap(), []);
+        assert_eq!(sent(&mut server), framed(HEADERS, ends, 1, fields::BAD_REQUEST));
+    }
+
+    #[test]
+    fn streams_are_limited_and_reset() {
+        let mut server = begun();
+        for stream in 0..MAX_STREAMS {
+            took(&mut server, &framed(HEADERS, END_HEADERS, stream * 2 + 1, b"")).unwrap();
+        }
+        let next = MAX_STREAMS * 2 + 1;
+        took(&mut server, &framed(HEADERS, END_HEADERS, next, b"")).unwrap();
+        assert_eq!(sent(&mut server), framed(RST_STREAM, 0, next, &REFUSED_STREAM.to_be_bytes()));
+        took(&mut server, &framed(RST_STREAM, 0, 1, &[0; 4])).unwrap();
+        server.respond(1, b"late");
+        server.reset(3);
+        assert_eq!(sent(&mut server), framed(RST_STREAM, 0, 3, &INTERNAL_ERROR.to_be_bytes()));
+    }
+
+    #[test]
+    fn violations_end_the_connection() {
+        let cases: [Vec<u8>; 6] = [
+            framed(HEADERS, END_HEADERS, 2, b""),
+            [framed(HEADERS, END_HEADERS, 3, b""), framed(HEADERS, END_HEADERS, 1, b"")].concat(),
+            framed(CONTINUATION, END_HEADERS, 1, b""),
+            [framed(HEADERS, 0, 1, b""), framed(PING, 0, 0, &[0; 8])].concat(),
+            framed(WINDOW_UPDATE, 0, 0, &[0x7f, 0xff, 0xff, 0xff]),
+            framed(SETTINGS, 0, 0, &[0, 4, 0x80, 0, 0, 0]),
+        ];
+        for bytes in cases {
+            assert!(took(&mut begun(), &bytes).is_err(), "{bytes:02x?}");
+        }
+        assert!(Server::new().take(b"GET / HTTP/1.1\r\n", &mut Vec::new()).is_err());
+    }
+}
