@@ -120,7 +120,8 @@ fn the_oldest_hole_is_given_up() {
     assert_eq!(free.rows("conn", "missed_bytes"), ["0"; 9]);
     assert_eq!(free.statistics.state.reassembly, 8 * (1_000 + 48));
     // A fraction of a limited state is for all pairs together.
-    let state = Options { memory: Some(|| 0), ..limited("state", 4 * 8_000) };
+    let limits = Limits { state: 4 * 8_000, ..Limits::default() };
+    let state = Options { memory: Some(|| 0), limits, ..Options::default() };
     let tight = analyze(&capture, state, usize::MAX);
     assert_eq!(tight.statistics.state.holes_given_up, 1);
 }
