@@ -118,6 +118,7 @@ impl<'a> Feed<'a> {
             let seen = self.source.seen();
             return Err(Error::NoQueries {
                 input: self.options.input.name(),
+                is_list: !self.options.input.is_capture(),
                 packets: seen.packets,
                 responses: seen.responses,
                 other: seen.skipped.no_dns + seen.bad_lines,
