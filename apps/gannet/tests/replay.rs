@@ -189,7 +189,7 @@ fn queries_are_changed_and_what_cannot_be_is_reported() {
     let run = replay(&[&[signed.to_str().unwrap()], &to[..], &["--no-edns"]].concat());
     assert_eq!(run.code, 0, "{}", run.stderr);
     assert!(
-        run.stderr.starts_with("warning: 1 queries were sent without changes"),
+        run.stderr.starts_with("warning: 1 query has no changes to EDNS and TSIG: its signature"),
         "{}",
         run.stderr
     );
@@ -280,7 +280,9 @@ fn a_run_of_warm_up_alone_fails() {
 #[test]
 fn what_is_wrong_is_said() {
     let to = "127.0.0.1:9";
-    let wrong: [(&[&str], &str); 23] = [
+    let s = Scratch::new("replay-wrong");
+    let empty = s.file("empty.txt", b"# no names\n").display().to_string();
+    let wrong: [(&[&str], &str); 25] = [
         (&["/nonexistent", "--to", "127.0.0.1:9"], "/nonexistent"),
         (&[&sample()], "--to <HOST[:PORT]>"),
         (&[&sample(), "--to", "127.0.0.1:9", "--timing", "fast"], "'fast' is no timing"),
@@ -296,6 +298,8 @@ fn what_is_wrong_is_said() {
         (&[&sample(), "--to", to, "--ca", "x"], "--ca is for tls, https and quic"),
         (&[&sample(), "--to", to, "--path", "/x", "--transport", "tls"], "--path is for https"),
         (&[&sample(), "--to", to, "--idle", "1"], "--idle is for tcp"),
+        (&[&sample(), "--to", to, "--filter", "port 1"], "only packets that match --filter"),
+        (&["--list", &empty, "--to", to], "(1 lines, 0 that are no query)"),
         (&[&sample(), "--to", to, "--edns-size", "511"], "511 is not in 512..=65535"),
         (&[&sample(), "--to", to, "--no-edns", "--dnssec-ok"], "cannot be used with"),
         (&[&sample(), "--to", to, "--client-subnet", "10.0.0.0/33"], "is no network"),

@@ -19,11 +19,13 @@ pub enum Error {
         error: io::Error,
     },
     /// There was nothing to send.
-    #[error("{input}: no DNS query in it{}{}", detail(.packets, .responses, .other), after(.first))]
+    #[error("{input}: no DNS query in it{}{}", detail(*.is_list, *.packets, *.responses, *.other), after(.first))]
     NoQueries {
         /// The path that was read.
         input: String,
-        /// Packets that were looked at.
+        /// Whether it is a list, and not captures.
+        is_list: bool,
+        /// Packets or lines that were read.
         packets: u64,
         /// Responses among them.
         responses: u64,
@@ -63,11 +65,14 @@ pub enum Error {
     },
 }
 
-fn detail(packets: &u64, responses: &u64, other: &u64) -> String {
-    if *packets == 0 && *other == 0 {
-        return String::new();
+fn detail(is_list: bool, items: u64, responses: u64, other: u64) -> String {
+    match (is_list, items, other) {
+        (_, 0, 0) => String::new(),
+        (true, ..) => format!(" ({items} lines, {other} that are no query)"),
+        (false, ..) => {
+            format!(" ({items} packets, {responses} responses, {other} that are no query)")
+        }
     }
-    format!(" ({packets} packets, {responses} responses, {other} that are no query)")
 }
 
 fn after(first: &Option<String>) -> String {

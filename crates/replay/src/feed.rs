@@ -46,6 +46,8 @@ pub(crate) struct Fed {
     pub(crate) seen: Seen,
     /// Queries that were to be changed and could not, and why the first of them.
     pub(crate) unchanged: Option<(u64, String)>,
+    /// Queries whose answer in the input was not looked for to its end.
+    pub(crate) forgotten: u64,
     /// Source addresses in the input; 0 for lists.
     pub(crate) sources: usize,
     /// Queries a second that the schedule asks for.
@@ -118,6 +120,7 @@ impl<'a> Feed<'a> {
             let seen = self.source.seen();
             return Err(Error::NoQueries {
                 input: self.options.input.name(),
+                is_list: !self.options.input.is_capture(),
                 packets: seen.packets,
                 responses: seen.responses,
                 other: seen.skipped.no_dns + seen.bad_lines,
@@ -189,7 +192,8 @@ impl<'a> Feed<'a> {
             .asked(queries)
             .or_else(|| (seconds > 0.0 && queries > 1).then(|| (queries - 1) as f64 / seconds));
         let (sources, last_due) = (self.deal.sources.len(), self.deal.last_due);
-        Fed { seen, unchanged, sources, asked, last_due }
+        let forgotten = self.pairs.as_ref().map_or(0, Pairs::forgotten);
+        Fed { seen, unchanged, forgotten, sources, asked, last_due }
     }
 
     /// Reads on by one batch.

@@ -77,6 +77,7 @@ fn write_all(r: &Report, params: &[String], out: &mut String) -> std::fmt::Resul
         ("unsent", c.unsent),
         ("unwatched", c.unwatched),
         ("unchanged", r.unchanged.as_ref().map_or(0, |u| u.0)),
+        ("forgotten", r.forgotten),
         ("retries", c.retries),
         ("connections_broken", c.connections_broken),
         ("input_packets", r.seen.packets),

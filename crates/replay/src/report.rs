@@ -48,6 +48,8 @@ pub struct Report {
     /// Queries that could not be changed as [`Options::rewrite`](crate::Options::rewrite) asks, and were sent as they are;
     /// and why the first of them.
     pub unchanged: Option<(u64, String)>,
+    /// Queries that were forgotten, as too many followed, before their answer was found in the input.
+    pub forgotten: u64,
     pub(crate) total: Interval,
     pub(crate) stats: Stats,
 }

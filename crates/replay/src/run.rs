@@ -196,6 +196,7 @@ pub(crate) fn observed(
         stopped: stop.load(Ordering::Relaxed),
         seen: feed.seen,
         unchanged: feed.unchanged,
+        forgotten: feed.forgotten,
         total: stats.total(),
         stats,
     })

@@ -79,6 +79,7 @@ fn write_all(r: &Report, out: &mut String) -> std::fmt::Result {
             r.unchanged.as_ref().map_or(0, |u| u.0),
             "sent without the changes asked for",
         ),
+        ("forgotten", r.forgotten, "without an answer in the capture among the next queries"),
         ("responses", r.seen.responses, "in the input, not sent"),
         ("cut", r.seen.skipped.cut, "messages that the capture did not keep whole"),
         ("no dns", r.seen.skipped.no_dns, "payloads too short to be DNS"),

@@ -348,9 +348,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         terminal.error(why);
     }
     if let Some((queries, why)) = &report.unchanged {
-        terminal.warning(&format_args!(
-            "{queries} queries were sent without changes to EDNS and TSIG: of the first, {why}"
-        ));
+        let queries = if *queries == 1 {
+            "1 query has no changes to EDNS and TSIG".to_owned()
+        } else {
+            format!("{queries} queries have no changes to EDNS and TSIG; the first")
+        };
+        terminal.warning(&format_args!("{queries}: {why}"));
     }
     let params = std::env::args_os().skip(1).map(|arg| arg.to_string_lossy().into_owned());
     let params = changes::without_secrets(params);
@@ -492,7 +495,9 @@ fn explain(error: &Error, args: &Args, terminal: &Terminal) -> Outcome {
     match error {
         Error::Capture(error) => Outcome::of(error, false),
         Error::NoQueries { .. } => {
-            if args.list.is_none() && args.ports == [53] {
+            if args.list.is_none() && args.filter.is_some() {
+                terminal.hint(&"only packets that match --filter are read");
+            } else if args.list.is_none() && args.ports == [53] {
                 terminal.hint(&"queries are what went to port 53; --ports names others");
             }
             Outcome::NoCapture

@@ -250,6 +250,14 @@ mod tests {
     }
 
     #[test]
+    fn signatures_are_not_compared() {
+        let mut signed = response(true);
+        signed[11] += 1;
+        signed.extend_from_slice(b"\x01k\0\0\xfa\0\xff\0\0\0\0\0\x02xy");
+        assert_eq!(Parsed::of(&signed, true), Parsed::of(&response(true), true));
+    }
+
+    #[test]
     fn pointers_that_go_round_end_the_message() {
         let mut m = response(true);
         m[12..14].copy_from_slice(b"\xc0\x0c");

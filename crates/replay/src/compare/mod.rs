@@ -142,6 +142,8 @@ pub struct Compared {
     pub only_target: u64,
     /// Queries that only the other side answered.
     pub only_other: u64,
+    /// Answers that were taken for alone because too many waited for the other side; among the two counts above.
+    pub given_up: u64,
     /// How many pairs differ in each of the [`FIELDS`].
     pub fields: [u64; FIELDS.len()],
     /// The report of the second server's run.
@@ -166,6 +168,10 @@ impl Compared {
         }
         line("only target", self.only_target, "answered by it alone");
         line("only other", self.only_other, "answered by the other side alone");
+        if self.given_up > 0 {
+            let what = format!("of these, not compared: more than {MAX_WAITING} waited");
+            line("given up", self.given_up, &what);
+        }
         let mut out: String = out.lines().map(|l| format!("{}\n", l.trim_end())).collect();
         if let Some(other) = self.other.as_deref() {
             out.push_str(&servers::table([target, other]));
@@ -177,8 +183,8 @@ impl Compared {
     pub fn json(&self, target: &Report) -> String {
         let mut out = format!(
             "{{\"type\":\"comparison\",\"compared\":{},\"same\":{},\"only_target\":{},\
-             \"only_other\":{},\"fields\":{{",
-            self.pairs, self.same, self.only_target, self.only_other
+             \"only_other\":{},\"given_up\":{},\"fields\":{{",
+            self.pairs, self.same, self.only_target, self.only_other, self.given_up
         );
         let mut comma = "";
         for (field, count) in FIELDS.iter().zip(self.fields).filter(|(_, n)| *n > 0) {
@@ -281,13 +287,22 @@ struct Comparer<'a> {
     fields: Fields,
     unit: Unit,
     waiting: HashMap<u64, Answer, RandomState>,
+    /// Answers that may wait.
+    most: usize,
     compared: Compared,
     lines: &'a mut (dyn Write + Send),
 }
 
 impl<'a> Comparer<'a> {
     fn new(fields: Fields, unit: Unit, lines: &'a mut (dyn Write + Send)) -> Self {
-        Self { fields, unit, waiting: HashMap::default(), compared: Compared::default(), lines }
+        Self {
+            fields,
+            unit,
+            waiting: HashMap::default(),
+            most: MAX_WAITING,
+            compared: Compared::default(),
+            lines,
+        }
     }
 
     fn run(&mut self, answers: &Receiver<Answer>) -> io::Result<Compared> {
@@ -307,7 +322,8 @@ impl<'a> Comparer<'a> {
                     }
                 }
                 _ => {
-                    if self.waiting.len() >= MAX_WAITING {
+                    if self.waiting.len() >= self.most {
+                        self.compared.given_up += self.waiting.len() as u64;
                         self.give_up();
                     }
                     self.waiting.insert(origin.number, answer);
@@ -478,6 +494,24 @@ mod tests {
             "{\"query\":1,\"packet\":11,\"time\":1700000001.000000005,\"question\":\"a. A\",\"rcode\":[\"NOERROR\",\"NXDOMAIN\"],\
              \"answer\":[[\"a. A 192.0.2.1\"],[\"a. A 192.0.2.2\"]]}\n"
         );
+    }
+
+    #[test]
+    fn answers_that_wait_beyond_the_limit_are_counted() {
+        let (to, answers) = mpsc::sync_channel(64);
+        let send = |side, number: u64| {
+            Observer { side, to: to.clone() }.answered(number.into(), &answer(0, 1, 1));
+        };
+        // The third one makes the first two alone; the other side's answer to the first comes too late.
+        (0..3).for_each(|number| send(Side::Target, number));
+        send(Side::Other, 2);
+        send(Side::Other, 0);
+        drop(to);
+        let mut lines = Vec::new();
+        let mut comparer = Comparer::new(Fields::default(), Unit::Line, &mut lines);
+        comparer.most = 2;
+        let c = comparer.run(&answers).unwrap();
+        assert_eq!((c.pairs, c.only_target, c.only_other, c.given_up), (1, 2, 1, 2));
     }
 
     #[test]

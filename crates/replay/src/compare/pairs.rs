@@ -12,7 +12,7 @@ use crate::source::Exchange;
 
 use super::Observer;
 
-/// Queries that wait for their answer in the capture; more, and the oldest are forgotten.
+/// Queries whose answers are looked for in the capture; the oldest beyond are forgotten.
 const MAX_OPEN: usize = 1 << 18;
 
 type Key = (Exchange, u16);
@@ -22,26 +22,41 @@ pub(crate) struct Pairs<'a> {
     observer: &'a Observer,
     /// Origins of the queries that wait: one that was captured twice has two.
     open: HashMap<Key, Vec<(Origin, Asked)>, RandomState>,
-    order: VecDeque<Key>,
+    /// The latest queries, also those that have their answers.
+    order: VecDeque<(Key, u64)>,
+    /// Queries that there may be in it.
+    most: usize,
+    /// Queries that were forgotten without an answer.
+    forgotten: u64,
 }
 
 impl<'a> Pairs<'a> {
     pub(crate) fn new(observer: &'a Observer) -> Self {
-        Self { observer, open: HashMap::default(), order: VecDeque::new() }
+        Self {
+            observer,
+            open: HashMap::default(),
+            order: VecDeque::new(),
+            most: MAX_OPEN,
+            forgotten: 0,
+        }
     }
 
     /// A query of that origin is sent.
     pub(crate) fn asked(&mut self, exchange: Exchange, message: &[u8], origin: Origin) {
         let key = (exchange, message::id(message));
-        let asked = self.open.entry(key).or_default();
-        asked.push((origin, Asked::of(message)));
-        if asked.len() == 1 {
-            self.order.push_back(key);
-        }
-        if self.order.len() > MAX_OPEN
-            && let Some(oldest) = self.order.pop_front()
+        self.open.entry(key).or_default().push((origin, Asked::of(message)));
+        self.order.push_back((key, origin.number));
+        if self.order.len() > self.most
+            && let Some((oldest, number)) = self.order.pop_front()
+            && let Some(asked) = self.open.get_mut(&oldest)
         {
-            self.open.remove(&oldest);
+            let before = asked.len();
+            // A later query may have the same ports and id.
+            asked.retain(|(origin, _)| origin.number != number);
+            self.forgotten += (before - asked.len()) as u64;
+            if asked.is_empty() {
+                self.open.remove(&oldest);
+            }
         }
     }
 
@@ -61,8 +76,52 @@ impl<'a> Pairs<'a> {
         }
     }
 
+    /// Queries that were forgotten before their answer came.
+    pub(crate) fn forgotten(&self) -> u64 {
+        self.forgotten
+    }
+
     /// Whether no query waits.
     pub(crate) fn is_empty(&self) -> bool {
         self.open.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Observer;
+    use super::super::Side;
+    use super::*;
+    use gannet_base::Addr;
+    use std::sync::mpsc;
+
+    #[test]
+    fn queries_beyond_the_limit_are_counted_and_later_ones_stay() {
+        let (to, answers) = mpsc::sync_channel(8);
+        let observer = Observer { side: Side::Other, to };
+        let mut pairs = Pairs::new(&observer);
+        pairs.most = 2;
+        let host = Addr::v4([10, 0, 0, 1]);
+        let exchange = Exchange { client: (host, 4000), server: (host, 53) };
+        let message = |id: u8, flags: u8| {
+            let mut m = b"\0\0\0\0\0\x01\0\0\0\0\0\0\x01a\0\0\x01\0\x01".to_vec();
+            (m[1], m[2]) = (id, flags);
+            m
+        };
+        // The first two have one id; the second one stays when the first is forgotten.
+        for (number, id) in [1, 1, 2].into_iter().enumerate() {
+            pairs.asked(exchange, &message(id, 0), (number as u64).into());
+        }
+        assert_eq!(pairs.forgotten(), 1);
+        pairs.answered(exchange, &message(1, 0x80));
+        pairs.answered(exchange, &message(2, 0x80));
+        assert!(pairs.is_empty());
+        // Those that have their answers are no loss.
+        pairs.asked(exchange, &message(3, 0), 3.into());
+        assert_eq!(pairs.forgotten(), 1);
+        drop(pairs);
+        drop(observer);
+        let numbers: Vec<_> = answers.iter().map(|answer| answer.origin.number).collect();
+        assert_eq!(numbers, [1, 2]);
     }
 }
