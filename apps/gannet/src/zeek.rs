@@ -151,7 +151,7 @@ impl Source for Captures {
     fn filter_check(&self) -> bridge::FilterCheck {
         |text| match Filter::parse(text) {
             Ok(_) => Ok(()),
-            Err(error) => Err(in_a_line(&error)),
+            Err(error) => Err(format!("{text}: {}", in_a_line(&error))),
         }
     }
 
