@@ -214,19 +214,22 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn analyzers_of_all_connections_are_counted_together() {
-        let mut ids = AnalyzerIds::default();
-        let mut events = Events::default();
-        let events = &mut events;
+    /// A connection of a transport, with another name for each number.
+    fn conn(number: u32, proto: Proto) -> Conn {
         let id = ConnId {
             orig_h: Addr::v4([10, 0, 0, 1]),
             resp_h: Addr::v4([10, 0, 0, 2]),
             orig_p: 1024,
             resp_p: 80,
         };
-        let uids = UidSource::new(0);
-        let conn = |n, proto| Conn::new(uids.connection(1, n), id, proto, 0, Time::ZERO);
+        Conn::new(UidSource::new(0).connection(1, number), id, proto, 0, Time::ZERO)
+    }
+
+    #[test]
+    fn analyzers_of_all_connections_are_counted_together() {
+        let mut ids = AnalyzerIds::default();
+        let mut events = Events::default();
+        let events = &mut events;
         let (mut a, mut b, mut c) =
             (conn(0, Proto::Tcp), conn(1, Proto::Icmp), conn(2, Proto::Udp));
         assert_eq!(ids.begin(events, &mut a, &[Tag::Http, Tag::Socks]), (1, 7));
@@ -260,14 +263,7 @@ mod tests {
         let mut ids = AnalyzerIds::default();
         let mut events = Events::default();
         let events = &mut events;
-        let id = ConnId {
-            orig_h: Addr::v4([10, 0, 0, 1]),
-            resp_h: Addr::v4([10, 0, 0, 2]),
-            orig_p: 1024,
-            resp_p: 80,
-        };
-        let uid = UidSource::new(0).connection(1, 0);
-        let mut conn = Conn::new(uid, id, Proto::Udp, 17, Time::ZERO);
+        let mut conn = conn(0, Proto::Udp);
         assert_eq!(ids.begin(events, &mut conn, &[]), (1, 3));
         ids.start(events, &mut conn, Tag::Detector);
         assert!(ids.conns.is_empty());
