@@ -126,19 +126,21 @@ impl Running {
     }
 
     /// With TLS over its connections.
+    #[cfg(feature = "self-signed")]
     pub(crate) fn secure(behaviour: Behaviour, identity: &Identity) -> Self {
         let server = Server::bind(([127, 0, 0, 1], 0).into(), behaviour).unwrap();
         Self::of(server.with_tls(identity.clone()))
     }
 
     /// With HTTPS over its connections.
+    #[cfg(feature = "self-signed")]
     pub(crate) fn https(behaviour: Behaviour, identity: &Identity) -> Self {
         let server = Server::bind(([127, 0, 0, 1], 0).into(), behaviour).unwrap();
         Self::of(server.with_https(identity))
     }
 
     /// With QUIC in its datagrams.
-    #[cfg(feature = "quic")]
+    #[cfg(all(feature = "quic", feature = "self-signed"))]
     pub(crate) fn quic(behaviour: Behaviour, identity: &Identity) -> Self {
         let server = Server::bind(([127, 0, 0, 1], 0).into(), behaviour).unwrap();
         Self::of(server.with_quic(identity.clone()))
