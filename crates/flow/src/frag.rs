@@ -443,7 +443,7 @@ mod tests {
 
     #[test]
     fn weirds_of_fragments() {
-        let told = |packets: &[Vec<u8>]| {
+        let weirds = |packets: &[Vec<u8>]| {
             let (mut f, mut odd) = (Fragments::default(), Vec::new());
             for p in packets {
                 add(&mut f, p, &mut odd);
@@ -456,13 +456,13 @@ mod tests {
         let mut kept_whole = packet(1, 0, true, &big);
         kept_whole[6] |= 0x40;
         let first = packet(1, 0, true, &big);
-        assert_eq!(told(&[first.clone(), other]), ["fragment_protocol_inconsistency"]);
-        assert_eq!(told(&[kept_whole]), ["fragment_with_DF"]);
-        assert_eq!(told(&[packet(1, 0, true, b"tiny-one")]), ["excessively_small_fragment"]);
-        assert_eq!(told(&[packet(1, 64_000, true, &big)]), ["excessively_large_fragment"]);
-        assert_eq!(told(&[first.clone(), first]), ["fragment_overlap"]);
+        assert_eq!(weirds(&[first.clone(), other]), ["fragment_protocol_inconsistency"]);
+        assert_eq!(weirds(&[kept_whole]), ["fragment_with_DF"]);
+        assert_eq!(weirds(&[packet(1, 0, true, b"tiny-one")]), ["excessively_small_fragment"]);
+        assert_eq!(weirds(&[packet(1, 64_000, true, &big)]), ["excessively_large_fragment"]);
+        assert_eq!(weirds(&[first.clone(), first]), ["fragment_overlap"]);
         assert_eq!(
-            told(&[packet(1, 128, false, &big), packet(1, 64, false, &big)]),
+            weirds(&[packet(1, 128, false, &big), packet(1, 64, false, &big)]),
             ["fragment_size_inconsistency"]
         );
     }

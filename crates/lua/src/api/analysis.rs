@@ -30,8 +30,8 @@ use super::found::Item;
 use super::found::Span;
 use super::found::describe_params;
 use super::paths;
+use super::status;
 use super::text;
-use super::told;
 
 /// The same in C.
 pub(crate) const DECLARATIONS: &str = "
@@ -309,7 +309,7 @@ unsafe extern "C" fn filter(it: *mut Analysis, expression: *const c_char) -> c_i
     // SAFETY: by this function's contract.
     let (it, expression) = unsafe { (analysis(it), text(expression)) };
     let parsed = Filter::parse(expression.unwrap_or("\0")).map_err(|e| e.to_string());
-    told(parsed.map(|filter| {
+    status(parsed.map(|filter| {
         it.options.filter = Some(filter);
         0
     }))
@@ -356,7 +356,7 @@ unsafe extern "C" fn parallel(it: *mut Analysis, threads: c_int) {
 /// As for [`analysis`].
 unsafe extern "C" fn next(it: *mut Analysis) -> c_int {
     // SAFETY: by this function's contract.
-    told(unsafe { analysis(it) }.next().map(|n| c_int::try_from(n).unwrap_or(c_int::MAX)))
+    status(unsafe { analysis(it) }.next().map(|n| c_int::try_from(n).unwrap_or(c_int::MAX)))
 }
 
 /// # Safety

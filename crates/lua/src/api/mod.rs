@@ -496,7 +496,7 @@ unsafe extern "C" fn stream_sum(
 /// As for [`flow`].
 unsafe extern "C" fn stream_latencies(it: *mut Flow, limit: i64) -> c_int {
     // SAFETY: by this function's contract.
-    told(unsafe { flow(it) }.begin_latencies(u64::try_from(limit).ok()).map(|()| 0))
+    status(unsafe { flow(it) }.begin_latencies(u64::try_from(limit).ok()).map(|()| 0))
 }
 
 /// # Safety
@@ -528,7 +528,7 @@ unsafe extern "C" fn stream_write(
         fail(&"weights are numbers above 0");
         return -1;
     };
-    told(it.begin_write(&named, split, u64::try_from(limit).ok()).map(|()| 0))
+    status(it.begin_write(&named, split, u64::try_from(limit).ok()).map(|()| 0))
 }
 
 /// # Safety
@@ -549,11 +549,11 @@ unsafe extern "C" fn stream_wait(it: *mut Flow, time: i64) {
 /// As for [`flow`].
 unsafe extern "C" fn stream_step(it: *mut Flow) -> c_int {
     // SAFETY: by this function's contract.
-    told(unsafe { flow(it) }.step().map(c_int::from))
+    status(unsafe { flow(it) }.step().map(c_int::from))
 }
 
-/// A result for C: the error is stored for `last_error`.
-fn told(result: Result<c_int, String>) -> c_int {
+/// A result as C gets it: -1 for an error, which is stored for `last_error`.
+fn status(result: Result<c_int, String>) -> c_int {
     result.unwrap_or_else(|error| {
         fail(&error);
         -1
@@ -617,7 +617,7 @@ unsafe extern "C" fn stream_put(
 ) -> c_int {
     // SAFETY: by this function's contract.
     let (it, data) = unsafe { (flow(it), std::slice::from_raw_parts(bytes, len as usize)) };
-    told(it.put(time, link_type as u16, data, wire_len).map(|()| 0))
+    status(it.put(time, link_type as u16, data, wire_len).map(|()| 0))
 }
 
 /// Completes the captures that were written.
@@ -626,7 +626,7 @@ unsafe extern "C" fn stream_put(
 /// As for [`flow`].
 unsafe extern "C" fn stream_end(it: *mut Flow) -> c_int {
     // SAFETY: by this function's contract.
-    told(unsafe { flow(it) }.complete().map(|()| 0))
+    status(unsafe { flow(it) }.complete().map(|()| 0))
 }
 
 /// # Safety

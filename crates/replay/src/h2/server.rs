@@ -55,6 +55,8 @@ pub(crate) struct Server {
     block: Option<(u32, bool, usize)>,
     /// Streams whose response is not sent to its end, in order.
     waiting: VecDeque<u32>,
+    /// Streams that were refused since the last look.
+    refused: u64,
     /// Frames to send.
     out: Vec<u8>,
     /// The start of a frame whose rest is to come.
@@ -91,9 +93,15 @@ impl Server {
             received: 0,
             block: None,
             waiting: VecDeque::new(),
+            refused: 0,
             out,
             input: Vec::new(),
         }
+    }
+
+    /// Takes the number of streams that were refused because too many were open.
+    pub(crate) fn take_refused(&mut self) -> u64 {
+        std::mem::take(&mut self.refused)
     }
 
     /// Moves frames that must be sent to `out`.
@@ -231,6 +239,7 @@ impl Server {
         }
         self.last = number;
         if self.streams.len() >= MAX_STREAMS as usize {
+            self.refused += 1;
             self.abort(number, REFUSED_STREAM);
             return Ok(());
         }
@@ -398,9 +407,14 @@ mod tests {
         for stream in 0..MAX_STREAMS {
             took(&mut server, &framed(HEADERS, END_HEADERS, stream * 2 + 1, b"")).unwrap();
         }
-        let next = MAX_STREAMS * 2 + 1;
-        took(&mut server, &framed(HEADERS, END_HEADERS, next, b"")).unwrap();
-        assert_eq!(sent(&mut server), framed(RST_STREAM, 0, next, &REFUSED_STREAM.to_be_bytes()));
+        assert_eq!(server.take_refused(), 0);
+        for stream in (MAX_STREAMS..).take(10) {
+            let next = stream * 2 + 1;
+            took(&mut server, &framed(HEADERS, END_HEADERS, next, b"")).unwrap();
+            let reset = framed(RST_STREAM, 0, next, &REFUSED_STREAM.to_be_bytes());
+            assert_eq!(sent(&mut server), reset);
+        }
+        assert_eq!((server.take_refused(), server.take_refused()), (10, 0));
         took(&mut server, &framed(RST_STREAM, 0, 1, &[0; 4])).unwrap();
         server.respond(1, b"late");
         server.reset(3);

@@ -231,6 +231,7 @@ impl<'a> Streams<'a> {
                 answerer.served.errors += 1;
                 peer.ended = true;
             }
+            answerer.served.errors += h2.take_refused();
             for Request { stream, body } in requests.drain(..) {
                 out.clear();
                 answerer.take(&body, out, pieces);

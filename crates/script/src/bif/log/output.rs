@@ -52,6 +52,8 @@ pub(super) struct Writers {
     open: Recent,
     /// How many these are at the most.
     max_open: usize,
+    /// Whether one was closed because there were more.
+    has_closed: bool,
 }
 
 impl Default for Writers {
@@ -62,6 +64,7 @@ impl Default for Writers {
             at: HashMap::new(),
             open: Recent::default(),
             max_open: MAX_OPEN,
+            has_closed: false,
         }
     }
 }
@@ -316,6 +319,25 @@ impl Budget {
     }
 }
 
+/// Closes a file of a writer until its next row, because more are open than may be. The first one is a warning.
+fn close_until_next_row(vm: &mut Vm<'_>, index: usize) {
+    let writers = &mut vm.m.state.log.writers;
+    let is_first = !std::mem::replace(&mut writers.has_closed, true);
+    let most = writers.max_open;
+    if let Some(Sink::Ascii(sink)) = writers.get_mut(index).map(|writer| &mut writer.sink)
+        && let Err(message) = sink.park()
+    {
+        fail(vm, index, &message);
+    }
+    if is_first {
+        let text = format!(
+            "more than {most} logs are open (--max-open-logs): those whose latest row is longest ago are closed until \
+             their next row"
+        );
+        vm.report(Severity::Warning, text);
+    }
+}
+
 /// Writes a record to a path.
 pub(super) fn write(
     vm: &mut Vm<'_>,
@@ -325,12 +347,8 @@ pub(super) fn write(
     record: &Value,
 ) -> Result<()> {
     let Some(index) = writer_for(vm, id, filter, path)? else { return Ok(()) };
-    if let Some(least) = vm.m.state.log.writers.uses(index)
-        && let Some(Sink::Ascii(sink)) =
-            vm.m.state.log.writers.get_mut(least).map(|writer| &mut writer.sink)
-        && let Err(message) = sink.park()
-    {
-        fail(vm, least, &message);
+    if let Some(least) = vm.m.state.log.writers.uses(index) {
+        close_until_next_row(vm, least);
     }
     let extension = match &filter.ext_func {
         Some(func) => {
