@@ -7,7 +7,7 @@ use gannet_base::{ConnId, LinkState};
 use gannet_event::{ConnState, EndpointState};
 use hashbrown::HashMap;
 
-use super::plan::{IdPlan, last_of, narrow, places, seconds, used_at};
+use super::plan::{IdPlan, is_used, last_of, narrow, places, seconds, used_at};
 use super::state::{conn_name, field_type, fresh, name_it, set};
 use super::used::Used;
 use crate::evaluate::Stop;
@@ -90,15 +90,14 @@ impl ConnPlan {
 
     /// The same for the fields that are used alone.
     pub(super) fn narrowed(mut self, used: &Used) -> Self {
-        let is_used = |place: usize| *used_at(place, used) != Used::Nothing;
         narrow(&mut self.places, used);
-        let id = self.id.filter(|(place, _)| is_used(*place));
+        let id = self.id.filter(|(place, _)| is_used(*place, used));
         self.id = id.map(|(place, plan)| (place, plan.narrowed(used_at(place, used))));
         self.ends = self.ends.map(|end| {
-            let (place, plan) = end.filter(|(place, _)| is_used(*place))?;
+            let (place, plan) = end.filter(|(place, _)| is_used(*place, used))?;
             Some((place, plan.narrowed(used_at(place, used))))
         });
-        self.tunnel = self.tunnel.filter(|tunnel| is_used(tunnel.place));
+        self.tunnel = self.tunnel.filter(|tunnel| is_used(tunnel.place, used));
         self.service = self.service.filter(|_| self.places[2].is_some());
         let of_all = [self.id.as_ref().map(|(place, _)| *place)].into_iter();
         let of_all =

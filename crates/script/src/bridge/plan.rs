@@ -495,13 +495,9 @@ pub(super) struct IdPlan {
     tags: Option<(usize, [usize; 2])>,
 }
 
-/// Whether a field is used, at its place.
-fn is_used(place: usize, used: &Used) -> bool {
-    match used {
-        Used::Nothing => false,
-        Used::Fields(fields) => u32::try_from(place).is_ok_and(|place| fields.contains_key(&place)),
-        Used::All => true,
-    }
+/// Whether the field at a place is used.
+pub(super) fn is_used(place: usize, used: &Used) -> bool {
+    *used_at(place, used) != Used::Nothing
 }
 
 /// Leaves out the places of fields that are not used.

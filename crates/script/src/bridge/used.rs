@@ -210,6 +210,11 @@ global f: function(o: Inner): count;
 
     /// What handlers read of the parameters of `e`.
     fn used(handlers: &str) -> Vec<Used> {
+        with_fresh(handlers, false).read
+    }
+
+    /// What they do with them; where it says so, `i` of an `Outer` is not set.
+    fn with_fresh(handlers: &str, is_fresh: bool) -> Uses {
         let diagnostics = Diagnostics::default();
         let mut program = Program { diagnostics, ..Program::default() };
         let mut machine = Machine::new();
@@ -217,8 +222,10 @@ global f: function(o: Inner): count;
         let input = Input::Text { name: "test".to_owned(), code };
         let parsed = Parser::new(&mut program, &mut machine, Vec::new()).run([input]);
         assert!(parsed.is_ok(), "{handlers}");
-        let event = machine.with(&mut program).function_named("e").unwrap();
-        of(&program, event, 2)
+        let vm = machine.with(&mut program);
+        let (event, ty) = (vm.function_named("e").unwrap(), vm.type_named("Outer").unwrap());
+        let fresh = Fresh { ty, unset: HashSet::from_iter([0]) };
+        uses(&program, event, 2, is_fresh.then_some(&fresh))
     }
 
     fn fields(fields: impl IntoIterator<Item = (u32, Used)>) -> Used {
@@ -241,6 +248,33 @@ global f: function(o: Inner): count;
         assert_eq!(both, [fields([(1, Used::All)]), Used::All]);
         let is_set = used("event e(o: Outer, s: string) { print o?$i; }");
         assert_eq!(is_set, [fields([(0, fields([]))]), Used::Nothing]);
+    }
+
+    #[test]
+    fn what_a_field_that_is_not_set_prevents_is_not_used() {
+        for handler in [
+            "event e(o: Outer, s: string) { if ( o?$i ) print o, s; }",
+            "event e(o: Outer, s: string) { if ( o?$i && o$i$a > 3 ) { print o, s; } }",
+            "event e(o: Outer, s: string) { if ( ! o?$i ) return; print o, s; }",
+            "event e(o: Outer, s: string) { if ( ! o?$i ) { return; } while ( T ) print o, s; }",
+        ] {
+            let is_asked = [fields([(0, fields([]))]), Used::Nothing];
+            assert_eq!(with_fresh(handler, true).read, is_asked, "{handler}");
+            assert_eq!(with_fresh(handler, false).read, [Used::All, Used::All], "{handler}");
+        }
+        for handler in [
+            "event e(o: Outer, s: string) { if ( ! o?$i ) print o, s; }",
+            "event e(o: Outer, s: string) { if ( o?$i ) return; print o, s; }",
+            "event e(o: Outer, s: string) { if ( o?$i ) print 1; else print o, s; }",
+            "event e(o: Outer, s: string) { if ( o?$i || |s| > 3 ) print o, s; }",
+            "event e(o: Outer, s: string) { if ( ! o?$i ) print 1; print o, s; }",
+            "event e(o: Outer, s: string) { local p: Outer; if ( p?$i ) print o, s; }",
+        ] {
+            assert_eq!(with_fresh(handler, true).read, [Used::All, Used::All], "{handler}");
+        }
+        // A record that a handler changes is among the changed ones.
+        let changes = with_fresh("event e(o: Outer, s: string) { o$n = 3; }", true).changed;
+        assert_eq!(changes.len(), 1);
     }
 
     #[test]
