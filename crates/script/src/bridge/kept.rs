@@ -1,5 +1,5 @@
-//! Which connections are stored for scripts: those that functions look for, or that handlers may keep. For all other
-//! handlers the record of a connection is made for one event.
+//! Which connections the bridge stores for scripts: those that a built-in function may look up by their `conn_id`, and those
+//! whose `connection` record a handler may keep. Other handlers get a record that lives for one event.
 
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -18,7 +18,7 @@ use crate::types::AttrKind;
 use crate::vm::Vm;
 use crate::walk;
 
-/// Built-in functions whose first argument is a connection that they look for, or its ends.
+/// Built-in functions that look up the connection of their first argument, a `connection` or a `conn_id`.
 pub(super) const LOOKING: &[&str] = &[
     "PacketAnalyzer::GTPV1::remove_gtpv1_connection",
     "PacketAnalyzer::TEREDO::remove_teredo_connection",
@@ -47,14 +47,14 @@ pub(super) const LOOKING: &[&str] = &[
     "skip_smtp_data",
 ];
 
-/// Those that look for any connection, or want to know of it from its first packet on.
+/// Built-in functions that may look up any connection.
 const OF_ALL: &[&str] = &["Reporter::limit_reached_weird", "match_signatures"];
 
-/// Whether all connections are stored from their first packet on, for scripts that handle these events of the analysis.
-/// Otherwise a connection is stored once an event showed it to a handler that may keep it.
+/// Whether the bridge stores every connection from its first packet on. Otherwise it stores a connection once an event shows it
+/// to a handler that may keep it. `handled` says which events have handlers, `handles_files` whether any of files has.
 pub(super) fn stores_all(vm: &Vm<'_>, handled: impl Fn(&str) -> bool, handles_files: bool) -> bool {
     let Some(Reached { looks_for_any, .. }) = reached(vm) else { return true };
-    // Files list their connections, as these events show them.
+    // `fa_file` lists connections. These events show them, so that the bridge stores them then.
     let shows_files = ["file_new", "file_over_new_connection"].into_iter().all(&handled);
     *looks_for_any
         || vm.m.state.uids.is_deterministic()
@@ -76,7 +76,7 @@ pub(super) fn holds(ty: &Type, wanted: &Type) -> bool {
     }
 }
 
-/// How handlers of an event get the connection that is its parameter at this place, of which they read `used`.
+/// The plan of the `connection` parameter at `place` of an event, of which the handlers read `used`.
 pub(super) fn connection(
     vm: &Vm<'_>,
     ty: TypeId,
@@ -94,8 +94,8 @@ pub(super) fn connection(
     }
 }
 
-/// What handlers read of a connection whose record was not stored, where they read values alone and change nothing. Fields
-/// of scripts are not set then.
+/// The fields that handlers read of a connection that is not stored; `None` where they may keep or change its record. Fields
+/// that only scripts set are unset in such a record.
 fn brief(
     vm: &Vm<'_>,
     plan: &ConnPlan,
@@ -120,11 +120,11 @@ struct Reading<'v, 'p> {
     changed: &'v [TypeId],
     /// Types of records whose fields any function changes.
     assigned: &'v HashSet<TypeId>,
-    /// Whether functions look for stored connections by the ends that records have.
+    /// Whether built-in functions look up stored connections by the `conn_id` of a record.
     looks: bool,
 }
 
-/// A record in records of connections that handlers may keep: nothing changes it but scripts.
+/// The type of a record that handlers may keep of a connection that is not stored: only scripts change it.
 const ENDS: &str = "conn_id";
 
 /// How deep records are in those of connections, at most.
@@ -135,7 +135,7 @@ impl Reading<'_, '_> {
     fn is_of_values(&self, ty: TypeId, used: &Used, depth: usize) -> bool {
         let types = &self.vm.p.types;
         let Some(record) = types.record(ty) else { return false };
-        // Others may have another value for each event.
+        // Other defaults may have another value at each event.
         let mut attrs = record.fields.iter().flat_map(|field| field.attrs.iter());
         let has_plain_defaults = attrs.all(|attr| {
             attr.kind != AttrKind::Default

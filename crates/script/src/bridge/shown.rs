@@ -1,5 +1,5 @@
-//! Whether the connections that functions look for by their ends are such that scripts have, or had, a record of: then no
-//! other ones need to be known.
+//! Where the `conn_id`s come from that scripts pass to built-in functions. If each comes from a `connection` record, these
+//! functions look up no other connections, and the bridge need not store them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,10 +11,10 @@ use crate::symbols::GlobalKind;
 use crate::types::Flavor;
 use crate::vm::Vm;
 
-/// Where the ends of a connection come from.
+/// Where a `conn_id` comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Source {
-    /// The record of a connection.
+    /// A field of a `connection` record, or that record itself.
     Record,
     /// A parameter of a function or an event, by its position.
     Param(FuncId, usize),
@@ -22,26 +22,26 @@ pub(super) enum Source {
     Other,
 }
 
-/// Types and functions that matter.
+/// Types of records with a `conn_id`, and the functions and events that take one.
 #[derive(Default)]
 pub(super) struct Ends {
-    /// Records whose ends are those of a connection that scripts have a record of. The analysis reports the connection
-    /// that a tunnel is.
+    /// Types of records whose `conn_id` is that of a stored connection: `connection`, and `Tunnel::EncapsulatingConn`, whose
+    /// connection the analysis reports.
     records: Vec<TypeId>,
     ends: Option<TypeId>,
     looking: HashSet<FuncId>,
-    /// Events that do not come from scripts alone.
+    /// Events that the analysis or the run raises.
     raised: HashSet<FuncId>,
 }
 
-/// What functions do with the ends of connections.
+/// How `conn_id`s reach built-in functions.
 #[derive(Default)]
 pub(super) struct Flow {
-    /// What functions look for.
+    /// Sources of the `conn_id`s that built-in functions look up.
     wanted: Vec<Source>,
-    /// What parameters are.
+    /// Sources of the arguments of each parameter that is a `conn_id`.
     given: HashMap<(FuncId, usize), Vec<Source>>,
-    /// Functions that are values, which may be called with anything.
+    /// Functions that scripts use as values: their arguments are unknown.
     values: HashSet<FuncId>,
 }
 
@@ -58,7 +58,7 @@ pub(super) struct Locals {
 const DEEPEST: usize = 8;
 
 impl Ends {
-    /// `raised` are events that do not come from scripts alone.
+    /// `raised` are the events that the analysis or the run raises.
     pub(super) fn new(vm: &Vm<'_>, raised: HashSet<FuncId>) -> Self {
         let records = ["connection", "Tunnel::EncapsulatingConn"].map(|name| vm.type_named(name));
         Self {
@@ -69,7 +69,7 @@ impl Ends {
         }
     }
 
-    /// Where the ends that an expression has come from.
+    /// The source of an expression that is a `conn_id` or a `connection`.
     fn source(&self, program: &Program, locals: &Locals, expr: ExprId) -> Source {
         let mut at = expr;
         for _ in 0..DEEPEST {
@@ -96,7 +96,7 @@ impl Ends {
         Source::Other
     }
 
-    /// Adds what a call does.
+    /// Adds the arguments of a call.
     pub(super) fn call(
         &self,
         program: &Program,
@@ -116,7 +116,7 @@ impl Ends {
         }
     }
 
-    /// Adds what the raising of an event does.
+    /// Adds the arguments of an event that a script raises.
     pub(super) fn event(
         &self,
         program: &Program,
@@ -129,7 +129,7 @@ impl Ends {
         }
     }
 
-    /// Whether functions look for connections that scripts have no record of.
+    /// Whether built-in functions may look up connections that scripts have no record of.
     pub(super) fn looks_for_any(&self, program: &Program, flow: &Flow) -> bool {
         let mut seen = HashSet::new();
         let mut open = flow.wanted.clone();
@@ -155,12 +155,12 @@ impl Ends {
 }
 
 impl Flow {
-    /// A function is a value.
+    /// Adds a function that a script uses as a value.
     pub(super) fn value(&mut self, func: FuncId) {
         self.values.insert(func);
     }
 
-    /// Adds what other functions do.
+    /// Adds the sources that other functions have.
     pub(super) fn append(&mut self, other: Self) {
         self.wanted.extend(other.wanted);
         for (param, sources) in other.given {
