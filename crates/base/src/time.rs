@@ -15,6 +15,8 @@ impl Time {
     pub const ZERO: Self = Self(0);
     /// Later than any packet: the due time of a timer that never fires.
     pub const MAX: Self = Self(i64::MAX);
+    /// Before all others.
+    pub const MIN: Self = Self(i64::MIN);
 
     /// From nanoseconds since the epoch.
     pub const fn from_nanos(ns: i64) -> Self {

@@ -63,6 +63,13 @@ pub trait Listener: Send {
         let _ = (time, packet);
     }
 
+    /// From when on [`packet`](Self::packet) is called for each packet: for a packet before that time it is called only ahead
+    /// of its first event, with the time of the latest packet so far. Asked after `packet` and after
+    /// [`drained`](Self::drained); the times of all packets unless a listener says otherwise.
+    fn wakes(&self) -> Time {
+        Time::MIN
+    }
+
     /// All events that waited were delivered, as at the end of a packet that raised any.
     fn drained(&mut self) {}
 
@@ -149,6 +156,10 @@ pub struct Events {
     listener: Option<Box<dyn Listener>>,
     /// Whether it is notified of packets.
     wants_packets: bool,
+    /// From when on it is notified of all of them.
+    wakes: Time,
+    /// The latest packet of which it is not notified yet, if it is so of the current one with its first event.
+    passed: Option<Time>,
     queue: Vec<Queued>,
     /// Packed arguments.
     bytes: Vec<u8>,
@@ -199,7 +210,8 @@ impl Events {
     /// Events of `interest` go to `listener`.
     pub fn new(interest: Interest, listener: Box<dyn Listener>) -> Self {
         let wants_packets = listener.wants_packets();
-        Self { interest, listener: Some(listener), wants_packets, ..Self::default() }
+        let wakes = Time::MIN;
+        Self { interest, listener: Some(listener), wants_packets, wakes, ..Self::default() }
     }
 
     /// Events of `interest` are recorded, for the queue of the listener to [repeat](Self::replay), and the beginnings of
@@ -341,10 +353,31 @@ impl Events {
             recorder.set_time(now, packet);
         }
         // Others ask for nothing between their events.
-        if self.wants_packets
-            && let Some(listener) = &mut self.listener
-        {
-            listener.packet(now, packet);
+        if !self.wants_packets {
+            return;
+        }
+        if now < self.wakes {
+            self.passed = self.passed.max(Some(now));
+        } else {
+            let latest = self.passed.take().map_or(now, |passed| passed.max(now));
+            self.begin_packet(latest);
+            self.wakes = self.listener.as_ref().map_or(Time::MAX, |listener| listener.wakes());
+        }
+    }
+
+    /// Notifies the listener of the current packet, where that has waited for an event. When it wakes is asked after the event.
+    #[inline]
+    fn begin_passed(&mut self) {
+        if let Some(latest) = self.passed.take() {
+            self.wakes = Time::MIN;
+            self.begin_packet(latest);
+        }
+    }
+
+    #[inline(never)]
+    fn begin_packet(&mut self, latest: Time) {
+        if let Some(listener) = &mut self.listener {
+            listener.packet(latest, self.packet);
             listener.commands(&mut self.commands);
         }
     }
@@ -426,6 +459,7 @@ impl Events {
 
     /// The same with the arguments that are packed from `start` on, behind those of the events that wait.
     fn deliver_at_once(&mut self, decl: &'static Decl, start: usize) {
+        self.begin_passed();
         if let Some(listener) = &mut self.listener {
             listener.event(&Raised {
                 time: self.now,
@@ -474,10 +508,13 @@ impl Events {
     /// delivered.
     #[cold]
     pub fn decide<E: Event>(&mut self, question: &E) -> bool {
+        self.begin_passed();
         let start = self.bytes.len();
         question.pack(&mut Packer::new(&mut self.bytes));
         let mut answer = false;
         self.version += 1;
+        // What it does to answer may be due with the next packet.
+        self.wakes = Time::MIN;
         if let Some(listener) = &mut self.listener {
             answer = listener.decide(&Raised {
                 time: self.now,
@@ -665,10 +702,12 @@ impl Events {
         if let Some(listener) = &mut self.listener {
             listener.drained();
             listener.commands(&mut self.commands);
+            self.wakes = listener.wakes();
         }
     }
 
     fn hand_over(&mut self) {
+        self.begin_passed();
         self.is_handed_over = true;
         if self.queue.is_empty() && self.conns.is_empty() && self.files.is_empty() {
             self.awaits_end = false;
@@ -816,6 +855,54 @@ mod tests {
             write_json(&mut line, event);
             self.0.lock().unwrap().push(String::from_utf8(line).unwrap());
         }
+    }
+
+    /// Notes what it is notified of, and sleeps until a time.
+    struct Sleeper(Arc<Mutex<Vec<String>>>, Time);
+
+    impl Listener for Sleeper {
+        fn event(&mut self, event: &Raised<'_>) {
+            self.0.lock().unwrap().push(event.decl.name.to_owned());
+        }
+
+        fn packet(&mut self, time: Time, packet: u64) {
+            self.0.lock().unwrap().push(format!("{packet} at {}", time.as_nanos()));
+        }
+
+        fn wakes(&self) -> Time {
+            self.1
+        }
+
+        fn drained(&mut self) {
+            self.0.lock().unwrap().push("drained".to_owned());
+        }
+    }
+
+    #[test]
+    fn a_listener_hears_of_packets_once_it_wakes_and_ahead_of_events() {
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let until = Time::from_nanos(50);
+        let mut events = Events::new(
+            Interest::of(EVENTS.iter().copied(), |_| true),
+            Box::new(Sleeper(Arc::clone(&heard), until)),
+        );
+        let mut heard_at = |number: u64, nanos, raises: bool| {
+            events.set_time(Time::from_nanos(nanos), number);
+            if raises {
+                events.raise(&Two { table: TableOf(vec![]) });
+            }
+            events.drain();
+            std::mem::take(&mut *heard.lock().unwrap())
+        };
+        assert_eq!(heard_at(1, 10, false), ["1 at 10"]);
+        assert!(heard_at(2, 30, false).is_empty());
+        assert!(heard_at(3, 20, false).is_empty());
+        // The latest time so far, though the packet is of an earlier one.
+        assert_eq!(heard_at(4, 25, true), ["4 at 30", "two", "drained"]);
+        assert!(heard_at(5, 49, false).is_empty());
+        assert_eq!(heard_at(6, 50, false), ["6 at 50"]);
+        assert!(heard_at(7, 40, false).is_empty());
+        assert_eq!(heard_at(8, 60, true), ["8 at 60", "two", "drained"]);
     }
 
     fn state(size: u64) -> ConnState {

@@ -77,6 +77,13 @@ pub struct Inputs {
     analyzed: Vec<(String, String)>,
 }
 
+impl Inputs {
+    /// Whether there are streams, or files that were read.
+    pub(super) fn is_read(&self) -> bool {
+        !self.streams.is_empty() || !self.analyzed.is_empty()
+    }
+}
+
 struct Stream {
     id: u64,
     name: String,

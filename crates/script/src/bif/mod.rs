@@ -208,6 +208,11 @@ impl Default for State {
 }
 
 impl State {
+    /// Whether something outside of scripts is asked for news with each packet.
+    pub(crate) fn is_polled(&self) -> bool {
+        self.inputs.is_read() || self.stores.are_open() || self.log.is_rotating()
+    }
+
     /// Uses seeds: random numbers, ids, hashes and the order of tables follow from them.
     pub fn seed(&mut self, seeds: &Seeds) {
         self.hashes = seeds.hashes();
@@ -270,7 +275,9 @@ pub fn has_work(vm: &Vm<'_>) -> bool {
 /// # Errors
 /// [`Stop`] where the program stops.
 pub fn poll(vm: &mut Vm<'_>) -> Result<bool, Stop> {
-    vm.m.state.log.polls += 1;
+    // Packets without events have none.
+    let log = &mut vm.m.state.log;
+    log.polls = (log.polls + 1).max(vm.m.state.traffic.number);
     stores::commit(vm, false);
     log::poll_rotations(vm)?;
     input::poll(vm)

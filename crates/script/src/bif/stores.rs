@@ -38,6 +38,11 @@ struct Handle(Rc<RefCell<Store>>);
 pub struct Stores(BTreeMap<String, Value>);
 
 impl Stores {
+    /// Whether there are any.
+    pub(super) fn are_open(&self) -> bool {
+        !self.0.is_empty()
+    }
+
     /// Commits changes that are due, or all. Returns the stores whose databases failed.
     fn commit(&mut self, all: bool) -> Vec<Rc<RefCell<Store>>> {
         let mut failed = Vec::new();

@@ -257,6 +257,9 @@ pub fn run(
 /// Rows and output of live traffic are in their files after this time at the latest.
 const FLUSH: Duration = Duration::from_millis(500);
 
+/// Seconds of the latest time that packets have.
+const LATEST: f64 = 9e9;
+
 /// A run that is going on.
 struct Run {
     program: Program,
@@ -320,6 +323,10 @@ impl Listener for Handlers {
             run.machine.state.traffic.number = number;
             run.packet(plan::seconds(time.as_nanos()))
         });
+    }
+
+    fn wakes(&self) -> Time {
+        RUN.with_borrow(|run| run.as_ref().map_or(Time::MIN, |run| run.wakes()))
     }
 
     fn commands(&mut self, to: &mut Vec<Command>) {
@@ -570,6 +577,21 @@ impl Run {
         }
         vm.fire_timers(now)?;
         Ok(())
+    }
+
+    /// From when on a packet without events is of interest: the time of the next timer, or at once where the main loop has
+    /// something to do.
+    fn wakes(&self) -> Time {
+        let state = &self.machine.state;
+        let is_paced = self.flushed.is_some() || state.traffic.pace.is_some();
+        if !self.has_begun || state.first_packet == 0.0 || is_paced || self.machine.has_work() {
+            return Time::MIN;
+        }
+        match self.machine.queue.next_timer() {
+            // Times of packets are rounded to microseconds before they are compared.
+            Some(time) if time < LATEST => Time::from_nanos(((time - 1e-5) * 1e9) as i64),
+            _ => Time::MAX,
+        }
     }
 
     /// Events that waited are queued: at the end of a packet, or before it where their handlers run at once.

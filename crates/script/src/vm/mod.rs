@@ -305,6 +305,17 @@ impl Machine {
             && crate::value::order::hashes().is_none()
     }
 
+    /// Whether the main loop has something to do with the next packet, even where no timer is due and no event comes.
+    pub(crate) fn has_work(&self) -> bool {
+        !self.queue.is_empty()
+            || self.whens.has_work()
+            || self.whens.looks_up()
+            || self.stop_requested
+            || self.state.suspended > 0
+            || self.state.is_polled()
+            || crate::value::cycles::is_due()
+    }
+
     /// Forgets values that were read from a cache which turned out to be damaged.
     pub(crate) fn forget_state(&mut self) {
         self.globals.clear();

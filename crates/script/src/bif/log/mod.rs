@@ -111,6 +111,11 @@ impl Logs {
     pub(crate) fn set_max_open(&mut self, max_open: usize) {
         self.writers.set_max_open(max_open);
     }
+
+    /// Whether postprocessors of rotated logs wait.
+    pub(super) fn is_rotating(&self) -> bool {
+        !self.rotated.is_empty()
+    }
 }
 
 /// A stream.
