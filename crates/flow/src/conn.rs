@@ -109,7 +109,7 @@ pub struct Conn {
     pub history: History,
     /// Confirmed protocols, in order of confirmation.
     pub services: Services,
-    rare: Option<Box<Rare>>,
+    facts: Option<Box<Facts>>,
     /// Flags, one bit each: see [`mark`].
     marks: u8,
     /// Number of files that it carried.
@@ -139,7 +139,14 @@ mod mark {
     pub(super) const UNMATCHED: u8 = 1 << 7;
 }
 
-/// Facts that few connections have, or that are recorded for listeners alone.
+/// Facts that connections without a listener do not have, or few of them.
+#[derive(Clone, Debug, Default)]
+struct Facts {
+    watched: Watched,
+    rare: Option<Box<Rare>>,
+}
+
+/// Facts that few connections have.
 #[derive(Clone, Debug, Default)]
 struct Rare {
     tunnel_parents: Vec<Uid>,
@@ -148,6 +155,11 @@ struct Rare {
     high: [High; 2],
     /// IPv6 flow label of each side's last packet, by [`Dir::index`].
     flow_labels: [Option<u32>; 2],
+}
+
+/// Facts that are recorded for listeners alone: then nearly all connections have them.
+#[derive(Clone, Debug, Default)]
+struct Watched {
     link: LinkState,
     analyzers: Numbers,
 }
@@ -178,7 +190,7 @@ impl Conn {
             low: [Low::default(); 2],
             history: History::default(),
             services: Services::default(),
-            rare: None,
+            facts: None,
             marks: 0,
             files: 0,
             tables: 0,
@@ -324,14 +336,22 @@ impl Conn {
         }
     }
 
+    fn rare(&self) -> Option<&Rare> {
+        self.facts.as_ref()?.rare.as_deref()
+    }
+
+    fn rare_mut(&mut self) -> &mut Rare {
+        self.facts.get_or_insert_default().rare.get_or_insert_default()
+    }
+
     /// Uids of the tunnels that carried it, in the order of their first packets.
     pub fn tunnel_parents(&self) -> &[Uid] {
-        self.rare.as_ref().map_or(&[], |r| &r.tunnel_parents)
+        self.rare().map_or(&[], |r| &r.tunnel_parents)
     }
 
     /// Records a tunnel that carried it.
     pub fn add_tunnel_parent(&mut self, uid: Uid) {
-        let parents = &mut self.rare.get_or_insert_default().tunnel_parents;
+        let parents = &mut self.rare_mut().tunnel_parents;
         if !parents.contains(&uid) {
             parents.push(uid);
         }
@@ -340,59 +360,59 @@ impl Conn {
     /// The VLAN tags that distinguish it from other connections, as one number; 0 without any.
     #[inline]
     pub fn vlans(&self) -> u32 {
-        self.rare.as_ref().map_or(0, |rare| rare.vlans)
+        self.rare().map_or(0, |rare| rare.vlans)
     }
 
     /// Sets the tags that distinguish it.
     pub fn set_vlans(&mut self, vlans: u32) {
         if vlans != 0 {
-            self.rare.get_or_insert_default().vlans = vlans;
+            self.rare_mut().vlans = vlans;
         }
     }
 
     /// Sets what the link layer says of it; its addresses are those of originator and responder.
     pub fn set_link(&mut self, link: LinkState) {
         if link != LinkState::default() {
-            self.rare.get_or_insert_default().link = link;
+            self.facts.get_or_insert_default().watched.link = link;
         }
     }
 
     /// What the link layer said of it, where that was set.
     pub fn link(&self) -> LinkState {
-        self.rare.as_ref().map_or_else(LinkState::default, |rare| rare.link)
+        self.facts.as_ref().map_or_else(LinkState::default, |facts| facts.watched.link)
     }
 
     /// Sets the numbers of its analyzers.
     pub fn set_numbers(&mut self, numbers: Numbers) {
-        self.rare.get_or_insert_default().analyzers = numbers;
+        self.facts.get_or_insert_default().watched.analyzers = numbers;
     }
 
     /// The numbers of its analyzers.
     pub fn numbers(&self) -> Numbers {
-        self.rare.as_ref().map_or_else(Numbers::default, |rare| rare.analyzers)
+        self.facts.as_ref().map_or_else(Numbers::default, |facts| facts.watched.analyzers)
     }
 
     /// Records the IPv6 flow label of a packet; returns the label of that side's last packet if it differs.
     pub fn change_flow_label(&mut self, from: Dir, label: u32) -> Option<u32> {
-        let known = &mut self.rare.get_or_insert_default().flow_labels[from.index()];
+        let known = &mut self.rare_mut().flow_labels[from.index()];
         known.replace(label).filter(|&old| old != label)
     }
 
     /// The same where nothing depends on whether it differs: labels of 0 need no memory.
     pub fn set_flow_label(&mut self, from: Dir, label: u32) {
-        if label != 0 || self.rare.is_some() {
-            self.rare.get_or_insert_default().flow_labels[from.index()] = Some(label);
+        if label != 0 || self.rare().is_some() {
+            self.rare_mut().flow_labels[from.index()] = Some(label);
         }
     }
 
     /// The IPv6 flow label of a side's last packet, where it was recorded; otherwise 0.
     pub fn flow_label(&self, from: Dir) -> u32 {
-        self.rare.as_ref().and_then(|rare| rare.flow_labels[from.index()]).unwrap_or_default()
+        self.rare().and_then(|rare| rare.flow_labels[from.index()]).unwrap_or_default()
     }
 
     /// Records that a confirmed protocol failed; returns whether this is the first failure.
     pub fn note_failed(&mut self, service: u8) -> bool {
-        let failed = &mut self.rare.get_or_insert_default().failed;
+        let failed = &mut self.rare_mut().failed;
         let first = !failed.contains(service);
         failed.insert(service);
         first
@@ -429,7 +449,7 @@ impl Conn {
     #[inline]
     pub fn sent(&self, side: Dir) -> Counts {
         let low = self.low[side.index()];
-        let high = self.rare.as_ref().map_or(High::default(), |r| r.high[side.index()]);
+        let high = self.rare().map_or(High::default(), |r| r.high[side.index()]);
         Counts {
             ip_bytes: whole(high.ip_bytes, low.ip_bytes),
             payload: whole(high.payload, low.payload),
@@ -451,7 +471,7 @@ impl Conn {
 
     #[cold]
     fn carry_ip_bytes(&mut self, from: Dir) {
-        self.rare.get_or_insert_default().high[from.index()].ip_bytes += 1;
+        self.rare_mut().high[from.index()].ip_bytes += 1;
     }
 
     /// Sets the payload bytes that a side sent.
@@ -459,8 +479,8 @@ impl Conn {
     pub fn set_payload(&mut self, side: Dir, payload: u64) {
         let (high, low) = halves(payload);
         self.low[side.index()].payload = low;
-        if high > 0 || self.rare.is_some() {
-            self.rare.get_or_insert_default().high[side.index()].payload = high;
+        if high > 0 || self.rare().is_some() {
+            self.rare_mut().high[side.index()].payload = high;
         }
     }
 
@@ -541,11 +561,13 @@ impl Conn {
         let [a, b] = &mut self.low;
         std::mem::swap(&mut a.ip_bytes, &mut b.ip_bytes);
         std::mem::swap(&mut a.packets, &mut b.packets);
-        if let Some(rare) = &mut self.rare {
-            let [a, b] = &mut rare.high;
-            std::mem::swap(&mut a.ip_bytes, &mut b.ip_bytes);
-            rare.flow_labels.swap(0, 1);
-            rare.link.l2.swap(0, 1);
+        if let Some(facts) = &mut self.facts {
+            facts.watched.link.l2.swap(0, 1);
+            if let Some(rare) = &mut facts.rare {
+                let [a, b] = &mut rare.high;
+                std::mem::swap(&mut a.ip_bytes, &mut b.ip_bytes);
+                rare.flow_labels.swap(0, 1);
+            }
         }
         self.history.push(b'^');
     }
@@ -615,7 +637,7 @@ mod tests {
         assert_eq!((c.flow_label(Dir::Orig), c.flow_label(Dir::Resp)), (0, 1));
         let mut without = conn();
         without.set_flow_label(Dir::Orig, 0);
-        assert!(without.rare.is_none() && without.flow_label(Dir::Orig) == 0);
+        assert!(without.facts.is_none() && without.flow_label(Dir::Orig) == 0);
         without.set_flow_label(Dir::Orig, 5);
         assert_eq!(without.flow_label(Dir::Orig), 5);
     }
