@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use gannet_base::Addr;
+
 use super::super::arg;
 use super::{Filter, field, until_rotation};
 use crate::diagnostics::Severity;
@@ -11,7 +13,8 @@ use crate::evaluate::Stop;
 use crate::ids::TypeId;
 use crate::program::Program;
 use crate::support::field::{Column, Field, Kind, Protocol};
-use crate::support::logs::{AsciiConfig, AsciiWriter, LogFile};
+use crate::support::format;
+use crate::support::logs::{AsciiConfig, AsciiWriter, LogFile, TextRow};
 use crate::types::Type;
 use crate::value::describe::{cat, enum_text};
 use crate::value::{FuncValue, Record, Value};
@@ -319,6 +322,54 @@ impl Budget {
     }
 }
 
+/// Adds a value to a row in the usual format, without a field in between. False where the value is of a kind that few columns
+/// have, is cut, or needs to be told from a value that is not set.
+#[inline]
+fn add_usual(
+    program: &Program,
+    row: &mut TextRow,
+    value: &Value,
+    budget: &mut Option<Budget>,
+) -> bool {
+    let is_special = |text: &[u8]| matches!(text, b"" | b"-" | b"(empty)");
+    match value {
+        Value::Unset => row.add_usual(|out| out.push(b'-')),
+        Value::Bool(value) => row.add_usual(|out| out.push(if *value { b'T' } else { b'F' })),
+        Value::Count(value) => row.add_usual(|out| gannet_log::write_count(out, *value)),
+        Value::Port(port) => {
+            row.add_usual(|out| gannet_log::write_count(out, u64::from(port.number)));
+        }
+        Value::Time(value) | Value::Interval(value) => {
+            row.add_usual(|out| format::seconds_of_log(out, *value));
+        }
+        Value::Addr4(address) => {
+            row.add_usual(|out| gannet_log::write_addr(out, Addr::v4(*address)));
+        }
+        Value::Enum(ty, value) => {
+            let text = enum_text(program, *ty, *value).as_bytes();
+            if is_special(text) {
+                return false;
+            }
+            row.add_usual(|out| format::escape::log_text(out, text, false));
+        }
+        Value::Short(_) | Value::Long(_) => {
+            let text = value.str_bytes();
+            if is_special(text) {
+                return false;
+            }
+            if let Some(Budget { limits, .. }) = budget {
+                if text.len() > limits.field_bytes.min(limits.total_bytes) {
+                    return false;
+                }
+                limits.total_bytes -= text.len();
+            }
+            row.add_usual(|out| format::escape::log_text(out, text, false));
+        }
+        _ => return false,
+    }
+    true
+}
+
 /// Closes a file of a writer until its next row, because more are open than may be. The first one is a warning.
 fn close_until_next_row(vm: &mut Vm<'_>, index: usize) {
     let writers = &mut vm.m.state.log.writers;
@@ -373,6 +424,9 @@ pub(super) fn write(
                 for (from_extension, offsets) in &filter.sources {
                     let root = if *from_extension { &extension } else { record };
                     show(root, offsets, |value| {
+                        if row.is_usual() && add_usual(vm.p, &mut row, value, &mut budget) {
+                            return;
+                        }
                         let mut field = to_field(vm.p, value);
                         if let Some(budget) = &mut budget {
                             budget.apply(&mut field);
@@ -428,6 +482,10 @@ fn show<R>(root: &Value, offsets: &[usize], see: impl FnOnce(&Value) -> R) -> R 
     match (offsets, root) {
         ([], _) => see(root),
         ([offset], Value::Record(record)) => record.show(*offset, see),
+        ([outer, inner], Value::Record(record)) => record.show(*outer, |value| match value {
+            Value::Record(record) => record.show(*inner, see),
+            _ => see(&Value::Unset),
+        }),
         ([offset, rest @ ..], Value::Record(record)) => show(&record.get(*offset), rest, see),
         _ => see(&Value::Unset),
     }
@@ -850,7 +908,7 @@ fn rotate(vm: &mut Vm<'_>, index: usize, terminating: bool) -> Result<()> {
             format!("{folder}/{base}")
         }
     } else {
-        let opened = crate::support::format::time::strftime(b"%y-%m-%d_%H.%M.%S", opened);
+        let opened = format::time::strftime(b"%y-%m-%d_%H.%M.%S", opened);
         let target = format!("{path}-{}", String::from_utf8_lossy(&opened));
         let text = format!(
             "Failed to call Log::rotation_format_func for path {path} continuing with rotation to: ./{target}"

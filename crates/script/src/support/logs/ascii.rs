@@ -202,6 +202,8 @@ pub struct AsciiWriter {
     unbuffered: bool,
     row: Vec<u8>,
     scratch: Vec<u8>,
+    /// Whether the format is that of Zeek's logs unless a script changes it.
+    is_usual: bool,
 }
 
 /// A row of text that fields are added to, one after another.
@@ -209,6 +211,23 @@ pub struct TextRow {
     text: Vec<u8>,
     scratch: Vec<u8>,
     begins: bool,
+    is_usual: bool,
+}
+
+impl TextRow {
+    /// Whether the format is that of Zeek's logs unless a script changes it.
+    pub fn is_usual(&self) -> bool {
+        self.is_usual
+    }
+
+    /// Adds the next field of a row in [the usual format](Self::is_usual): a text without anything to escape.
+    #[inline]
+    pub fn add_usual(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        if !std::mem::replace(&mut self.begins, false) {
+            self.text.push(b'\t');
+        }
+        write(&mut self.text);
+    }
 }
 
 impl AsciiWriter {
@@ -218,6 +237,7 @@ impl AsciiWriter {
     ///
     /// Zeek's message.
     pub fn open(file: LogFile, config: AsciiConfig, columns: Vec<Column>) -> Result<Self, String> {
+        let is_usual = config.text == TextFormat::default();
         let mut writer = AsciiWriter {
             file,
             config,
@@ -228,6 +248,7 @@ impl AsciiWriter {
             unbuffered: false,
             row: Vec::new(),
             scratch: Vec::new(),
+            is_usual,
         };
         writer.reopen()?;
         Ok(writer)
@@ -411,7 +432,8 @@ impl AsciiWriter {
         }
         let mut text = std::mem::take(&mut self.row);
         text.clear();
-        Some(TextRow { text, scratch: std::mem::take(&mut self.scratch), begins: true })
+        let scratch = std::mem::take(&mut self.scratch);
+        Some(TextRow { text, scratch, begins: true, is_usual: self.is_usual })
     }
 
     /// Adds the next field of a row.
