@@ -21,23 +21,23 @@ use crate::ports::by_port;
 pub(crate) struct Steering {
     /// Ports that scripts registered; `None` while the registry's own hold.
     ports: Option<HashMap<(u8, u16), Vec<Tag>, KeyedHash>>,
-    disabled: HashSet<Tag>,
+    disabled: HashSet<Tag, KeyedHash>,
     /// Ports that servers are likely to have, where scripts say so.
-    likely: Option<HashSet<(u8, u16)>>,
+    likely: Option<HashSet<(u8, u16), KeyedHash>>,
     /// Ports of tunnels over UDP, where scripts say so, with the usual port of each tunnel.
-    tunnel_ports: Option<HashMap<u16, u16>>,
+    tunnel_ports: Option<HashMap<u16, u16, KeyedHash>>,
     /// Analyzers of what HTTP connections are upgraded to, where scripts say so.
-    upgrades: Option<HashMap<Vec<u8>, Tag>>,
+    upgrades: Option<HashMap<Vec<u8>, Tag, KeyedHash>>,
     /// Names of files that only trees of pipes have, where scripts say so.
-    pipe_names: Option<HashSet<Vec<u8>>>,
+    pipe_names: Option<HashSet<Vec<u8>, KeyedHash>>,
     /// Analyzers that may be started for what a connection begins with; `None`: all.
-    detected: Option<HashSet<Tag>>,
+    detected: Option<HashSet<Tag, KeyedHash>>,
     /// Connections that scripts expect, with the analyzers of each and when that ends.
     scheduled: HashMap<Scheduled, Vec<(Tag, Time)>, KeyedHash>,
     /// Analyzers that connections begin with after the first one, until these start.
     further: UidMap<Vec<Tag>>,
     /// Values of options that scripts have.
-    settings: HashMap<&'static str, u64>,
+    settings: HashMap<&'static str, u64, KeyedHash>,
 }
 
 /// Connections that are expected at the most. At more, those that did not come are dropped, then all.
@@ -99,7 +99,11 @@ impl Steering {
 
     /// No analyzer but those that scripts register and detect.
     pub(crate) fn scripted() -> Self {
-        Self { ports: Some(HashMap::default()), detected: Some(HashSet::new()), ..Self::default() }
+        Self {
+            ports: Some(HashMap::default()),
+            detected: Some(HashSet::default()),
+            ..Self::default()
+        }
     }
 
     /// Whether no script changed anything.

@@ -128,6 +128,8 @@ pub struct State {
     pub(crate) analyzer: u64,
     /// How often events were handled, by their functions.
     pub(crate) invocations: Vec<u64>,
+    /// Those of them that report what the program says.
+    pub(crate) reporters: Vec<crate::ids::FuncId>,
     /// Databases of addresses.
     pub databases: places::Databases,
     /// Stores of the Broker framework.
@@ -190,6 +192,7 @@ impl Default for State {
             suspended: 0,
             analyzer: 0,
             invocations: Vec::new(),
+            reporters: Vec::new(),
             bare: false,
             sandbox: false,
             random: system::random(),

@@ -376,7 +376,7 @@ pub(super) const TABLE: Table = &[
         Ok(Value::Vector(Vector::new(vm.result_type(), items)))
     }),
     ("EventMetadata::current", |vm, a| {
-        let is_time = full_name(vm, arg(a, 0)) == NETWORK_TIMESTAMP;
+        let is_time = split_name(vm, arg(a, 0)) == NETWORK_TIMESTAMP.split_once("::");
         let time = event_time(vm).filter(|_| is_time).map(Value::Time);
         Ok(Value::Vector(Vector::new(vm.result_type(), time.into_iter().collect())))
     }),
@@ -417,21 +417,20 @@ fn map_packet_analyzer(vm: &mut Vm<'_>, parent: &Value, identifier: u64, child: 
 }
 
 /// The part of a tag's name in front of `::ANALYZER_`.
-fn kind(vm: &Vm<'_>, value: &Value) -> String {
-    let name = full_name(vm, value);
-    name.split_once("::").map_or(String::new(), |(kind, _)| kind.to_owned())
+fn kind<'v>(vm: &'v Vm<'_>, value: &Value) -> &'v str {
+    split_name(vm, value).map_or("", |(kind, _)| kind)
 }
 
-fn full_name(vm: &Vm<'_>, value: &Value) -> String {
-    match value {
-        Value::Enum(ty, number) => crate::value::describe::enum_name(vm.p, *ty, *number),
-        _ => String::new(),
-    }
+/// The full name of a tag, divided in front of what it is named in its module.
+fn split_name<'v>(vm: &'v Vm<'_>, value: &Value) -> Option<(&'v str, &'v str)> {
+    let Value::Enum(ty, number) = value else { return None };
+    let name = crate::value::describe::enum_text(vm.p, *ty, *number);
+    let end = name.bytes().position(|byte| byte == b':')?;
+    Some((name.get(..end)?, name.get(end..)?.strip_prefix("::")?))
 }
 
-fn analyzer_name(vm: &Vm<'_>, value: &Value) -> String {
-    let name = full_name(vm, value);
-    name.split_once("::ANALYZER_").map_or("<error>".to_owned(), |(_, name)| name.to_owned())
+fn analyzer_name<'v>(vm: &'v Vm<'_>, value: &Value) -> &'v str {
+    split_name(vm, value).and_then(|(_, name)| name.strip_prefix("ANALYZER_")).unwrap_or("<error>")
 }
 
 fn known_tag(vm: &Vm<'_>, name: &str) -> Value {

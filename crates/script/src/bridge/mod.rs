@@ -446,7 +446,7 @@ impl Run {
         };
         let mut args = vm.m.spare_args();
         args.reserve_exact(plan.count);
-        args.extend(std::iter::repeat_n(Value::Unset, plan.count));
+        Value::append_unset(&mut args, plan.count);
         let mut reader = event.args();
         for ((slot, plan), param) in plan.params.iter().zip(event.decl.params) {
             let value = plan.param(&mut vm, &mut self.states, event, &mut reader, param)?;

@@ -16,6 +16,34 @@ impl Value {
         unsafe { std::ptr::read(self) }
     }
 
+    /// Appends copies of values: bytes where they own nothing.
+    pub(super) fn append(to: &mut Vec<Self>, from: &[Self]) {
+        if from.iter().any(Self::owns_memory) {
+            return to.extend_from_slice(from);
+        }
+        to.reserve(from.len());
+        // SAFETY: there is room for the values behind those that `to` has, and none of them owns memory, so that their bytes may be copied
+        // as in `copied`. `from` is no part of `to`, which is borrowed mutably.
+        unsafe {
+            let end = to.as_mut_ptr().add(to.len());
+            std::ptr::copy_nonoverlapping(from.as_ptr(), end, from.len());
+            to.set_len(to.len() + from.len());
+        }
+    }
+
+    /// Appends cells without a value.
+    pub(crate) fn append_unset(to: &mut Vec<Self>, count: usize) {
+        to.reserve(count);
+        // SAFETY: there is room for `count` values behind those that `to` has, and each of them is written before the length says so.
+        unsafe {
+            let end = to.as_mut_ptr().add(to.len());
+            for place in 0..count {
+                end.add(place).write(Self::Unset);
+            }
+            to.set_len(to.len() + count);
+        }
+    }
+
     /// Another reference to what it owns.
     pub(super) fn shared(&self) -> Self {
         // Most are records.
@@ -82,6 +110,25 @@ mod tests {
             let upper = Value::string_mapped(&text[..len], |byte| byte.to_ascii_uppercase());
             assert_eq!(upper.str_bytes(), text[..len].to_ascii_uppercase());
         }
+    }
+
+    #[test]
+    fn cells_are_appended_as_they_are() {
+        let text = Rc::new(super::super::LongStr::new(b"a string that is long enough"));
+        for owned in [Value::Long(Rc::clone(&text)), Value::Count(7)] {
+            let mut cells = vec![Value::Bool(true)];
+            Value::append(&mut cells, &[Value::string("short"), owned.clone(), Value::Unset]);
+            Value::append_unset(&mut cells, 3);
+            assert_eq!(cells.len(), 7);
+            assert_eq!(cells[1].str_bytes(), b"short");
+            assert_eq!(format!("{:?}", cells[2]), format!("{owned:?}"));
+            assert!(cells[3..].iter().all(|cell| !cell.is_set()));
+        }
+        assert_eq!(Rc::strong_count(&text), 1);
+        let mut none = Vec::new();
+        Value::append_unset(&mut none, 0);
+        Value::append(&mut none, &[]);
+        assert!(none.is_empty());
     }
 
     #[test]

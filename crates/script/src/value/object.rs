@@ -90,8 +90,9 @@ impl Defaults {
     /// The first values of this many fields.
     pub(crate) fn cells(&self, count: usize) -> Vec<Value> {
         let mut cells = Vec::with_capacity(count);
-        cells.extend_from_slice(self.first.get(..count).unwrap_or(&self.first));
-        cells.resize(count, Value::Unset);
+        Value::append(&mut cells, self.first.get(..count).unwrap_or(&self.first));
+        let missing = count - cells.len();
+        Value::append_unset(&mut cells, missing);
         cells
     }
 
@@ -346,9 +347,10 @@ fn grow(fields: &mut Vec<Value>, index: usize, defaults: &Defaults) {
         let room = (index + 1).max(len + len / 2).next_multiple_of(4);
         fields.reserve_exact(room - len);
         if let Some(first) = defaults.first.get(len..=index).or_else(|| defaults.first.get(len..)) {
-            fields.extend_from_slice(first);
+            Value::append(fields, first);
         }
-        fields.resize(index + 1, Value::Unset);
+        let missing = index + 1 - fields.len();
+        Value::append_unset(fields, missing);
     }
 }
 

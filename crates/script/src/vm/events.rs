@@ -345,16 +345,15 @@ impl Vm<'_> {
             calls.resize(place + 1, 0);
         }
         calls[place] += 1;
+        if calls[place] == 1 && self.function_name(func).starts_with("reporter_") {
+            self.m.state.reporters.push(func);
+        }
         let before = std::mem::replace(&mut self.m.event_time, time);
         let subject = args.first().cloned().unwrap_or_default();
         let subject_before = std::mem::replace(&mut self.m.subject, subject);
         let uid_before = std::mem::replace(&mut self.m.subject_uid, uid);
-        let name = self.p.functions.find(func).map(|function| self.p.name(function.name));
-        let reporter = name.is_some_and(|name| name.starts_with("reporter_"));
         let reporting = self.m.reporting;
-        if reporter {
-            self.m.reporting = true;
-        }
+        self.m.reporting |= self.m.state.reporters.contains(&func);
         let count = self.p.functions[func].bodies.len();
         for index in 0..count {
             let Some(body) = self.p.functions[func].bodies.get(index).copied() else { break };
