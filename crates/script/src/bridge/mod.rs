@@ -14,6 +14,7 @@
 //! | `decide` | which packets scripts discard, and which connections they keep |
 //! | `interest` | which events scripts need |
 //! | `kept` | which connections are stored |
+//! | `known` | what is known of a connection, and its record |
 //! | `numbers` | numbers of analyzers |
 //! | `plan` | how the packed arguments of an event become script values |
 //! | `signatures` | what signatures find in the traffic |
@@ -41,6 +42,7 @@ mod counts;
 mod decide;
 mod interest;
 mod kept;
+mod known;
 mod listening;
 mod natives;
 mod numbers;

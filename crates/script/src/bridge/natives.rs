@@ -4,8 +4,9 @@
 use gannet_base::{Addr, ConnId, Interval, Proto};
 use gannet_event::{Command, ConnCommand, FileCommand};
 
+use super::known::Known;
 use super::plan::IdPlan;
-use super::traffic::{Certificate, Known};
+use super::traffic::Certificate;
 use crate::ast::ExprKind;
 use crate::bif::{Table, arg};
 use crate::evaluate::Stop;
@@ -78,7 +79,8 @@ pub(crate) const TABLE: Table = &[
     ("get_current_conn_bytes_threshold", |vm, a| threshold(vm, a, false)),
     ("get_current_conn_packets_threshold", |vm, a| threshold(vm, a, true)),
     ("get_current_conn_duration_threshold", |vm, a| {
-        with_known(vm, a, |known, _| known.duration).map(Value::Interval)
+        with_known(vm, a, |known, _| known.facts().map_or(0.0, |facts| facts.duration))
+            .map(Value::Interval)
     }),
     ("get_conn_transport_proto", transport),
     ("get_current_packet", current_packet),
@@ -579,7 +581,7 @@ fn set_inactivity_timeout(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let mut before = None;
     let mut proto = Proto::Unknown;
     steer(vm, args, |known| {
-        before = known.timeout.replace(seconds);
+        before = known.facts_mut().timeout.replace(seconds);
         proto = known.proto;
         ConnCommand::Timeout(interval(seconds))
     })?;
@@ -596,7 +598,7 @@ fn set_inactivity_timeout(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
 fn set_threshold(vm: &mut Vm<'_>, args: &[Value], packets: bool) -> Result<Value> {
     let (threshold, is_orig) = (arg(args, 1).count(), arg(args, 2).truth());
     steer(vm, args, |known| {
-        known.thresholds[place(packets, is_orig)] = threshold;
+        known.facts_mut().thresholds[place(packets, is_orig)] = threshold;
         if packets {
             ConnCommand::Packets { threshold, is_orig }
         } else {
@@ -611,13 +613,15 @@ fn place(packets: bool, is_orig: bool) -> usize {
 
 fn threshold(vm: &mut Vm<'_>, args: &[Value], packets: bool) -> Result<Value> {
     let is_orig = arg(args, 1).truth();
-    with_known(vm, args, |known, _| known.thresholds[place(packets, is_orig)]).map(Value::Count)
+    let at = place(packets, is_orig);
+    with_known(vm, args, |known, _| known.facts().map_or(0, |facts| facts.thresholds[at]))
+        .map(Value::Count)
 }
 
 fn set_duration_threshold(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let seconds = arg(args, 1).double();
     steer(vm, args, |known| {
-        known.duration = seconds;
+        known.facts_mut().duration = seconds;
         ConnCommand::Duration(interval(seconds))
     })
 }

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use gannet_event::Raised;
 
-use super::traffic::Numbered;
+use super::known::Numbered;
 use super::{natives, plan, state};
 use crate::value::Value;
 use crate::vm::Vm;

@@ -3,9 +3,10 @@
 use gannet_base::{ConnId, Proto};
 use gannet_event::{ConnCommand, Raised, Value as Head};
 
+use super::known::Known;
 use super::natives::{conn_id, steer};
 use super::state::{first_connection, key};
-use super::traffic::{Known, Traffic};
+use super::traffic::Traffic;
 use crate::bif::{Table, arg};
 use crate::diagnostics::Severity;
 use crate::evaluate::Stop;
@@ -32,7 +33,7 @@ pub(crate) const TABLE: Table = &[
     ("get_orig_seq", |vm, a| Ok(last_seq(vm, a, 0))),
     ("get_resp_seq", |vm, a| Ok(last_seq(vm, a, 1))),
     ("get_login_state", |vm, a| {
-        let state = known(vm, a).and_then(|known| known.login);
+        let state = known(vm, a).and_then(|known| known.facts()?.login);
         Ok(Value::Count(state.map_or(0, u64::from)))
     }),
     ("set_login_state", set_login_state),
@@ -70,8 +71,10 @@ pub(super) fn note(traffic: &mut Traffic, event: &Raised<'_>) {
         _ => None,
     });
     match numbers {
-        [Some(orig), Some(resp)] => known.seqs = [orig, resp].map(|seq| seq as u32),
-        [Some(state), None] => known.login = Some(state as u8),
+        [Some(orig), Some(resp)] => {
+            known.facts_mut().seqs = [orig, resp].map(|seq| seq as u32);
+        }
+        [Some(state), None] => known.facts_mut().login = Some(state as u8),
         _ => {}
     }
 }
@@ -103,13 +106,15 @@ fn skip(vm: &mut Vm<'_>, args: &[Value], what: ConnCommand) -> Result<bool> {
 /// The sequence number behind what a side sent; 0 where there is no such TCP connection.
 fn last_seq(vm: &mut Vm<'_>, args: &[Value], side: usize) -> Value {
     let known = known(vm, args).filter(|known| known.proto == Proto::Tcp);
-    Value::Count(known.map_or(0, |known| known.seqs.get(side).copied().map_or(0, u64::from)))
+    Value::Count(
+        known.and_then(|known| known.facts()?.seqs.get(side).copied()).map_or(0, u64::from),
+    )
 }
 
 fn set_login_state(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     // As wide as Zeek keeps it.
     let number = arg(args, 1).count() as u8;
-    let found = known(vm, args).and_then(|known| known.login.as_mut());
+    let found = known(vm, args).and_then(|known| known.facts_mut().login.as_mut());
     let Some(state) = found else { return Ok(Value::Bool(false)) };
     *state = number;
     steer(vm, args, |_| ConnCommand::Login { state: u64::from(number) })

@@ -3,13 +3,14 @@
 
 use std::rc::Rc;
 
-use gannet_base::{ConnId, Proto, Uid};
+use gannet_base::{Proto, Uid};
 use gannet_event::{ConnState, EndpointState, FileState, Raised, Type, Value as Head};
 use hashbrown::HashMap;
 
 use super::conn_plan::ConnPlan;
+use super::known::{Key, Known, Numbered};
 use super::plan::{IdPlan, places, seconds};
-use super::traffic::{Known, Numbered, Traffic};
+use super::traffic::Traffic;
 use crate::evaluate::Stop;
 use crate::ids::TypeId;
 use crate::support::order::UidPools;
@@ -31,7 +32,7 @@ pub(super) struct States {
 
 enum Gone {
     /// Also with its ends before they were exchanged.
-    Connection(Uid, (ConnId, u32), Option<(ConnId, u32)>),
+    Connection(Uid, Key, Option<Key>),
     File(Uid),
 }
 
@@ -176,7 +177,7 @@ impl States {
         }
         let key = plan_of(vm, ty).key(state);
         self.displaced.contains_key(&state.uid)
-            || self.entry(&mut vm.m.state.traffic.conns, &key, state).is_some()
+            || self.entry(&mut vm.m.state.traffic, &key, state).is_some()
     }
 
     /// Whether the record of a connection is more than what an event alone says: scripts may have it, or it has tunnels.
@@ -189,7 +190,7 @@ impl States {
             return false;
         }
         let key = plan.key(state);
-        let has = |key: &(ConnId, u32)| {
+        let has = |key: &Key| {
             conns.get(key).is_some_and(|known| known.uid == state.uid && known.record.is_some())
         };
         has(&key)
@@ -249,25 +250,25 @@ impl States {
         vm: &mut Vm<'_>,
         ty: TypeId,
         state: &ConnState,
-    ) -> Result<(ConnId, u32), Stop> {
+    ) -> Result<Key, Stop> {
         let plan = plan_of(vm, ty);
         let key = plan.key(state);
         let is_named = vm.m.state.traffic.names.is_some();
         let is_displaced = self.displaced.contains_key(&state.uid);
-        match self.entry(&mut vm.m.state.traffic.conns, &key, state) {
+        match self.entry(&mut vm.m.state.traffic, &key, state) {
             _ if is_named || is_displaced => {
                 self.known(vm, &plan, state)?;
             }
             Some(known) if known.record.is_some() => {
                 self.known(vm, &plan, state)?;
             }
-            Some(known) => match &mut known.state {
+            Some(known) => match &mut known.latest {
                 Some(last) => ConnState::clone_from(last, state),
-                None => known.state = Some(Box::new(state.clone())),
+                None => known.latest = Some(Box::new(state.clone())),
             },
             None => {
                 let known = Known::new(state, None, Some(Box::new(state.clone())));
-                self.put(&mut vm.m.state.traffic.conns, key, known);
+                self.put(&mut vm.m.state.traffic, key, Box::new(known));
             }
         }
         Ok(key)
@@ -277,32 +278,27 @@ impl States {
     /// were exchanged.
     fn entry<'k>(
         &mut self,
-        conns: &'k mut HashMap<(ConnId, u32), Box<Known>>,
-        key: &(ConnId, u32),
+        traffic: &'k mut Traffic,
+        key: &Key,
         state: &ConnState,
     ) -> Option<&'k mut Known> {
-        if conns.get(key).is_none_or(|known| known.uid != state.uid) {
+        if traffic.conns.get(key).is_none_or(|known| known.uid != state.uid) {
             let before = before(key, state)?;
-            conns.get(&before).filter(|known| known.uid == state.uid)?;
-            let known = conns.remove(&before)?;
-            self.put(conns, *key, *known);
+            traffic.conns.get(&before).filter(|known| known.uid == state.uid)?;
+            let known = traffic.conns.remove(&before)?;
+            self.put(traffic, *key, known);
         }
-        conns.get_mut(key).map(|known| &mut **known)
+        traffic.conns.get_mut(key).map(|known| &mut **known)
     }
 
     /// Keeps what is known of a connection. Another connection that had these ends keeps its record.
-    fn put(
-        &mut self,
-        conns: &mut HashMap<(ConnId, u32), Box<Known>>,
-        key: (ConnId, u32),
-        known: Known,
-    ) {
+    fn put(&mut self, traffic: &mut Traffic, key: Key, known: Box<Known>) {
         let uid = known.uid;
-        if let Some(Known { uid: of, record: Some(record), .. }) =
-            conns.insert(key, Box::new(known)).map(|earlier| *earlier)
-            && of != uid
+        if let Some(earlier) = traffic.conns.insert(key, known)
+            && earlier.uid != uid
+            && let Some(record) = earlier.record
         {
-            self.displaced.insert(of, record);
+            self.displaced.insert(earlier.uid, record);
         }
     }
 
@@ -314,32 +310,51 @@ impl States {
         state: &ConnState,
     ) -> Result<Rc<Record>, Stop> {
         let key = plan.key(state);
-        let known = self.entry(&mut vm.m.state.traffic.conns, &key, state);
-        let record = match known.and_then(|known| {
-            known.latest = None;
-            known.record.clone()
-        }) {
-            Some(record) => record,
-            None => {
-                let record = match self.displaced.remove(&state.uid) {
-                    Some(record) => record,
-                    None => plan.create(vm, state)?,
-                };
-                let conns = &mut vm.m.state.traffic.conns;
-                match self.entry(conns, &key, state) {
-                    Some(known) => {
-                        known.record = Some(Rc::clone(&record));
-                        known.state = None;
-                    }
-                    None => {
-                        let known = Known::new(state, Some(Rc::clone(&record)), None);
-                        self.put(conns, key, known);
-                    }
-                }
-                record
+        // Nearly all are found so.
+        let known = vm.m.state.traffic.conns.get_mut(&key);
+        let record = match known.filter(|known| known.uid == state.uid && known.record.is_some()) {
+            Some(known) => {
+                known.latest = None;
+                known.record.clone()
             }
+            None => None,
+        };
+        let record = match record {
+            Some(record) => record,
+            None => self.moved_or_new(vm, plan, key, state)?,
         };
         plan.refresh(vm, &record, state)?;
+        Ok(record)
+    }
+
+    /// The record of a connection that has none by its ends: it is kept by others, or gets its record.
+    fn moved_or_new(
+        &mut self,
+        vm: &mut Vm<'_>,
+        plan: &ConnPlan,
+        key: Key,
+        state: &ConnState,
+    ) -> Result<Rc<Record>, Stop> {
+        let known = self.entry(&mut vm.m.state.traffic, &key, state);
+        let is_known = known.is_some();
+        if let Some(record) = known.and_then(|known| known.record.clone()) {
+            return Ok(record);
+        }
+        let record = match self.displaced.remove(&state.uid) {
+            Some(record) => record,
+            None => plan.create(vm, state)?,
+        };
+        let traffic = &mut vm.m.state.traffic;
+        match traffic.conns.get_mut(&key).filter(|_| is_known) {
+            Some(known) => {
+                known.record = Some(Rc::clone(&record));
+                known.latest = None;
+            }
+            None => {
+                let known = Known::new(state, Some(Rc::clone(&record)), None);
+                self.put(traffic, key, Box::new(known));
+            }
+        }
         Ok(record)
     }
 
@@ -357,7 +372,7 @@ impl States {
             let mut shown = (0..).map_while(|index| event.connection(index));
             if let Some(conn) = shown.find(is_it) {
                 let key = plan_of(vm, ty).key(conn);
-                if self.entry(&mut vm.m.state.traffic.conns, &key, conn).is_none() {
+                if self.entry(&mut vm.m.state.traffic, &key, conn).is_none() {
                     self.connection(vm, ty, conn)?;
                 }
             }
@@ -399,29 +414,8 @@ impl States {
     }
 }
 
-impl Known {
-    fn new(state: &ConnState, record: Option<Rc<Record>>, last: Option<Box<ConnState>>) -> Self {
-        Self {
-            record,
-            state: last,
-            latest: None,
-            uid: state.uid,
-            proto: state.proto,
-            ip_proto: state.ip_proto,
-            timeout: None,
-            thresholds: [0; 4],
-            duration: 0.0,
-            analyzers: Vec::new(),
-            seqs: [0; 2],
-            login: None,
-            is_watched: false,
-            of_no_protocol: None,
-        }
-    }
-}
-
 /// The ends as they were before originator and responder were exchanged, where the history says that they were.
-fn before((id, vlans): &(ConnId, u32), state: &ConnState) -> Option<(ConnId, u32)> {
+fn before((id, vlans): &Key, state: &ConnState) -> Option<Key> {
     state.history.contains(&b'^').then(|| (id.flipped(), *vlans))
 }
 
@@ -451,37 +445,31 @@ pub(super) fn prefix(vm: &mut Vm<'_>, tag: &Value) -> Rc<str> {
 }
 
 /// The ends of a connection, and the VLAN tags that distinguish it.
-pub(super) fn key(traffic: &Traffic, state: &ConnState) -> (ConnId, u32) {
+pub(super) fn key(traffic: &Traffic, state: &ConnState) -> Key {
     traffic.conn_plan.as_ref().map_or((state.id, 0), |plan| plan.key(state))
 }
 
 /// The record of a known connection, which may get it only now.
-pub(super) fn record_of(vm: &mut Vm<'_>, key: &(ConnId, u32)) -> Option<Rc<Record>> {
+pub(super) fn record_of(vm: &mut Vm<'_>, key: &Key) -> Option<Rc<Record>> {
     let known = vm.m.state.traffic.conns.get_mut(key)?;
-    if let Some(record) = &known.record {
-        let record = Rc::clone(record);
-        if let Some(latest) = known.latest.take()
-            && let Some(plan) = vm.m.state.traffic.conn_plan.clone()
-        {
-            plan.refresh(vm, &record, &latest).ok()?;
-        }
-        return Some(record);
-    }
-    let (uid, state) = (known.uid, known.state.take()?);
+    let (uid, record, latest) = (known.uid, known.record.clone(), known.latest.take());
+    let Some(latest) = latest else { return record };
     let plan = vm.m.state.traffic.conn_plan.clone()?;
-    let record = plan.create(vm, &state).ok()?;
-    plan.refresh(vm, &record, &state).ok()?;
-    if let Some(known) = vm.m.state.traffic.conns.get_mut(key).filter(|known| known.uid == uid) {
+    let is_new = record.is_none();
+    let record = match record {
+        Some(record) => record,
+        None => plan.create(vm, &latest).ok()?,
+    };
+    plan.refresh(vm, &record, &latest).ok()?;
+    let known = vm.m.state.traffic.conns.get_mut(key);
+    if let Some(known) = known.filter(|known| is_new && known.uid == uid) {
         known.record = Some(Rc::clone(&record));
     }
     Some(record)
 }
 
 /// A known connection for signatures: its record, and of its state what rules look at.
-pub(super) fn known_to_rules(
-    vm: &mut Vm<'_>,
-    key: &(ConnId, u32),
-) -> Option<(Rc<Record>, ConnState)> {
+pub(super) fn known_to_rules(vm: &mut Vm<'_>, key: &Key) -> Option<(Rc<Record>, ConnState)> {
     let record = record_of(vm, key)?;
     let known = vm.m.state.traffic.conns.get(key)?;
     let (uid, proto, ip_proto) = (known.uid, known.proto, known.ip_proto);

@@ -4,12 +4,13 @@
 use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
 
-use gannet_base::{ConnId, Proto, Uid};
-use gannet_event::{Command, ConnState, FileState};
+use gannet_base::{ConnId, Uid};
+use gannet_event::{Command, FileState};
 // Packets fill these tables: they are hashed with a random key of the process.
 use hashbrown::HashMap;
 
 use super::conn_plan::ConnPlan;
+use super::known::Conns;
 use super::plan::IdPlan;
 use crate::ids::TypeId;
 use crate::support::order::{SaltedHashes, uid_text};
@@ -22,8 +23,8 @@ pub struct Traffic {
     pub(crate) reads: bool,
     /// Whether packets of an interface are read.
     pub(crate) is_live: bool,
-    /// Connections by their ends and by the VLAN tags that distinguish them, 0 where these do not.
-    pub(crate) conns: HashMap<(ConnId, u32), Box<Known>>,
+    /// Connections.
+    pub(crate) conns: Conns,
     /// How records of connections are made, once there was a connection.
     pub(super) conn_plan: Option<Rc<ConnPlan>>,
     /// What names of events begin with that come from an analyzer of this tag.
@@ -180,43 +181,6 @@ fn time_text(time: f64) -> String {
     let text = format!("{time:.6}");
     let text = text.trim_end_matches('0');
     if text.ends_with('.') { format!("{text}0") } else { text.to_owned() }
-}
-
-/// A connection.
-pub(crate) struct Known {
-    /// Its record, once a script may see it.
-    pub(crate) record: Option<Rc<Record>>,
-    /// How it was when an event mentioned it last, while it has no record.
-    pub(crate) state: Option<Box<ConnState>>,
-    /// How it was at the end of its last packet, where scripts look at it again: its record is not yet up to date.
-    pub(crate) latest: Option<Box<ConnState>>,
-    pub(crate) uid: Uid,
-    pub(crate) proto: Proto,
-    pub(crate) ip_proto: u8,
-    /// Seconds of silence after which it ends, where a script set them.
-    pub(crate) timeout: Option<f64>,
-    /// Thresholds of bytes and packets of both sides: originator's bytes and packets, then the responder's.
-    pub(crate) thresholds: [u64; 4],
-    pub(crate) duration: f64,
-    /// Numbers of the analyzers of its transport and of its sizes, where scripts may name them.
-    pub(crate) of_no_protocol: Option<[u64; 2]>,
-    /// Analyzers whose numbers are known.
-    pub(crate) analyzers: Vec<Numbered>,
-    /// The sequence numbers behind what each side sent over TCP, where scripts ask for them.
-    pub(crate) seqs: [u32; 2],
-    /// The state of its login, by Zeek's number, where scripts ask for it.
-    pub(crate) login: Option<u8>,
-    /// Whether its packets are reported, because scripts look at it again.
-    pub(crate) is_watched: bool,
-}
-
-/// An analyzer of a connection and its number.
-#[derive(Clone)]
-pub(crate) struct Numbered {
-    pub(crate) tag: Value,
-    pub(crate) number: u64,
-    /// What names of its events begin with.
-    pub(crate) prefix: Rc<str>,
 }
 
 /// The current packet.
