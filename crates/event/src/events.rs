@@ -63,10 +63,10 @@ pub trait Listener: Send {
         let _ = (time, packet);
     }
 
-    /// From when on [`packet`](Self::packet) is called for each packet: for a packet before that time it is called only ahead
-    /// of its first event, with the time of the latest packet so far. Asked after `packet` and after
-    /// [`drained`](Self::drained); the times of all packets unless a listener says otherwise.
-    fn wakes(&self) -> Time {
+    /// The network time from which [`packet`](Self::packet) is called for each packet. For a packet before that time it is
+    /// called only before the first event, with the time of the latest packet so far. Called after `packet` and
+    /// [`drained`](Self::drained). By default, `packet` is called for each packet.
+    fn packets_from(&self) -> Time {
         Time::MIN
     }
 
@@ -156,9 +156,9 @@ pub struct Events {
     listener: Option<Box<dyn Listener>>,
     /// Whether it is notified of packets.
     wants_packets: bool,
-    /// From when on it is notified of all of them.
-    wakes: Time,
-    /// The latest packet of which it is not notified yet, if it is so of the current one with its first event.
+    /// The network time from which it is notified of each packet.
+    packets_from: Time,
+    /// The latest time of a packet of which it was not notified; none if it was notified of the current one.
     passed: Option<Time>,
     queue: Vec<Queued>,
     /// Packed arguments.
@@ -210,8 +210,8 @@ impl Events {
     /// Events of `interest` go to `listener`.
     pub fn new(interest: Interest, listener: Box<dyn Listener>) -> Self {
         let wants_packets = listener.wants_packets();
-        let wakes = Time::MIN;
-        Self { interest, listener: Some(listener), wants_packets, wakes, ..Self::default() }
+        let packets_from = Time::MIN;
+        Self { interest, listener: Some(listener), wants_packets, packets_from, ..Self::default() }
     }
 
     /// Events of `interest` are recorded, for the queue of the listener to [repeat](Self::replay), and the beginnings of
@@ -356,20 +356,22 @@ impl Events {
         if !self.wants_packets {
             return;
         }
-        if now < self.wakes {
+        if now < self.packets_from {
             self.passed = self.passed.max(Some(now));
         } else {
             let latest = self.passed.take().map_or(now, |passed| passed.max(now));
             self.begin_packet(latest);
-            self.wakes = self.listener.as_ref().map_or(Time::MAX, |listener| listener.wakes());
+            let next = |listener: &Box<dyn Listener>| listener.packets_from();
+            self.packets_from = self.listener.as_ref().map_or(Time::MAX, next);
         }
     }
 
-    /// Notifies the listener of the current packet, where that has waited for an event. When it wakes is asked after the event.
+    /// Notifies the listener of the current packet if it was not: an event follows, after which
+    /// [`packets_from`](Listener::packets_from) is called.
     #[inline]
     fn begin_passed(&mut self) {
         if let Some(latest) = self.passed.take() {
-            self.wakes = Time::MIN;
+            self.packets_from = Time::MIN;
             self.begin_packet(latest);
         }
     }
@@ -513,8 +515,8 @@ impl Events {
         question.pack(&mut Packer::new(&mut self.bytes));
         let mut answer = false;
         self.version += 1;
-        // What it does to answer may be due with the next packet.
-        self.wakes = Time::MIN;
+        // An answer may have effects that are due with the next packet.
+        self.packets_from = Time::MIN;
         if let Some(listener) = &mut self.listener {
             answer = listener.decide(&Raised {
                 time: self.now,
@@ -702,7 +704,7 @@ impl Events {
         if let Some(listener) = &mut self.listener {
             listener.drained();
             listener.commands(&mut self.commands);
-            self.wakes = listener.wakes();
+            self.packets_from = listener.packets_from();
         }
     }
 
@@ -857,10 +859,10 @@ mod tests {
         }
     }
 
-    /// Notes what it is notified of, and sleeps until a time.
-    struct Sleeper(Arc<Mutex<Vec<String>>>, Time);
+    /// Notes what it is notified of: of each packet from a time on.
+    struct Late(Arc<Mutex<Vec<String>>>, Time);
 
-    impl Listener for Sleeper {
+    impl Listener for Late {
         fn event(&mut self, event: &Raised<'_>) {
             self.0.lock().unwrap().push(event.decl.name.to_owned());
         }
@@ -869,7 +871,7 @@ mod tests {
             self.0.lock().unwrap().push(format!("{packet} at {}", time.as_nanos()));
         }
 
-        fn wakes(&self) -> Time {
+        fn packets_from(&self) -> Time {
             self.1
         }
 
@@ -879,12 +881,12 @@ mod tests {
     }
 
     #[test]
-    fn a_listener_hears_of_packets_once_it_wakes_and_ahead_of_events() {
+    fn a_listener_is_notified_of_packets_from_its_time_on_and_before_events() {
         let heard = Arc::new(Mutex::new(Vec::new()));
         let until = Time::from_nanos(50);
         let mut events = Events::new(
             Interest::of(EVENTS.iter().copied(), |_| true),
-            Box::new(Sleeper(Arc::clone(&heard), until)),
+            Box::new(Late(Arc::clone(&heard), until)),
         );
         let mut heard_at = |number: u64, nanos, raises: bool| {
             events.set_time(Time::from_nanos(nanos), number);

@@ -327,8 +327,8 @@ impl Listener for Handlers {
         });
     }
 
-    fn wakes(&self) -> Time {
-        RUN.with_borrow(|run| run.as_ref().map_or(Time::MIN, |run| run.wakes()))
+    fn packets_from(&self) -> Time {
+        RUN.with_borrow(|run| run.as_ref().map_or(Time::MIN, |run| run.packets_from()))
     }
 
     fn commands(&mut self, to: &mut Vec<Command>) {
@@ -581,9 +581,9 @@ impl Run {
         Ok(())
     }
 
-    /// From when on a packet without events is of interest: the time of the next timer, or at once where the main loop has
-    /// something to do.
-    fn wakes(&self) -> Time {
+    /// The network time from which each packet matters, even one without events: that of the next timer, or the time of any packet
+    /// if the main loop has something to do.
+    fn packets_from(&self) -> Time {
         let state = &self.machine.state;
         let is_paced = self.flushed.is_some() || state.traffic.pace.is_some();
         if !self.has_begun || state.first_packet == 0.0 || is_paced || self.machine.has_work() {

@@ -322,8 +322,8 @@ impl Budget {
     }
 }
 
-/// Adds a value to a row in the usual format, without a field in between. False where the value is of a kind that few columns
-/// have, is cut, or needs to be told from a value that is not set.
+/// Adds a value to a row in the usual format, without a field in between. Returns false for kinds of values that few columns have, for
+/// strings that are cut, and for those that look like an unset or empty value.
 #[inline]
 fn add_usual(
     program: &Program,
