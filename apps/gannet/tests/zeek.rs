@@ -672,6 +672,14 @@ fn connections_that_no_handler_keeps_show_the_same_as_those_that_one_keeps() {
     let kept = "event connection_state_remove(c: connection) { local k = c; print ";
     assert_eq!(over_sample(&format!("{kept}{SHOWN}; }}")), sample);
     assert!(sample.lines().count() > 3, "{sample}");
+    // A `conn_id` that a script keeps stays the same when further events show other connections.
+    let now = over_sample("event connection_state_remove(c: connection) { print c$id; }");
+    let later = over_sample(
+        "global ids: vector of conn_id;
+        event connection_state_remove(c: connection) { ids += c$id; }
+        event zeek_done() { for ( i, id in ids ) print id; }",
+    );
+    assert_eq!(later, now);
 }
 
 #[test]

@@ -32,6 +32,8 @@ pub(super) struct ConnPlan {
     tunnel: Option<TunnelPlan>,
     /// The place of the last field that every connection has.
     last: u32,
+    /// The latest [brief](Self::brief) record, if all its fields can get other values.
+    spare: RefCell<Option<Rc<Record>>>,
 }
 
 /// How `tunnel` of a connection is made.
@@ -87,6 +89,7 @@ impl ConnPlan {
             scripted_services,
             l2: RefCell::default(),
             tunnel,
+            spare: RefCell::default(),
         }
     }
 
@@ -125,12 +128,63 @@ impl ConnPlan {
         unset.filter_map(|(place, _)| u32::try_from(place).ok()).collect()
     }
 
-    /// The record of a connection for an event alone.
+    /// The record of a connection for an event alone, which scripts only read: that of an earlier event if nothing refers to it.
     pub(super) fn brief(&self, vm: &mut Vm<'_>, state: &ConnState) -> Result<Value, Stop> {
-        let record = self.create(vm, state)?;
+        let record = match self.take_spare() {
+            Some(record) => {
+                self.change_connection(vm, &record, state)?;
+                record
+            }
+            None => self.create(vm, state)?,
+        };
         self.refresh(vm, &record, state)?;
         name_it(vm, &record, state.uid, self.name());
+        if self.is_always_set() {
+            self.spare.replace(Some(Rc::clone(&record)));
+        }
         Ok(Value::Record(record))
+    }
+
+    /// The record of an earlier event, if nothing else refers to it.
+    fn take_spare(&self) -> Option<Rc<Record>> {
+        self.spare.take().filter(|record| Rc::strong_count(record) == 1)
+    }
+
+    /// Whether all fields of its records are set for each connection: none keeps the value that another connection had.
+    fn is_always_set(&self) -> bool {
+        let [.., vlan, inner_vlan] = self.places;
+        let has_address = |end: &Option<(usize, EndPlan)>| {
+            end.as_ref().is_some_and(|(_, plan)| plan.places[5].is_some())
+        };
+        let is_tagged = self.id.as_ref().is_some_and(|(_, plan)| plan.is_tagged());
+        vlan.or(inner_vlan).is_none() && !is_tagged && !self.ends.iter().any(has_address)
+    }
+
+    /// Sets what a record shows of another connection, except what [`refresh`](Self::refresh) sets.
+    fn change_connection(
+        &self,
+        vm: &mut Vm<'_>,
+        record: &Record,
+        state: &ConnState,
+    ) -> Result<(), Stop> {
+        if let Some((place, plan)) = &self.id {
+            // Scripts may keep a `conn_id`.
+            let is_changed = record.show(*place, |id| match id {
+                Value::Record(id) if Rc::strong_count(id) == 1 => {
+                    plan.fill(id, &state.id, state.proto, state.ip_proto);
+                    true
+                }
+                _ => false,
+            });
+            if !is_changed {
+                let id = plan.value(vm, &state.id, state.proto, state.ip_proto)?;
+                record.set(*place, id);
+            }
+        }
+        if let Some(place) = self.name() {
+            record.set(place, Value::Unset);
+        }
+        Ok(())
     }
 
     /// The place of the time of its first packet.
