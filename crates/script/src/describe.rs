@@ -614,7 +614,14 @@ impl<'a> Describe<'a> {
                 self.add(")");
             }
             ExprKind::List(elements) => self.list(elements),
-            ExprKind::Assign(left, right) => self.infix(*left, "=", self.as_given(*right)),
+            ExprKind::Assign(left, right) => {
+                self.expr(*left);
+                self.add(" = ");
+                if matches!(program.exprs[*right].kind, ExprKind::Coerce(Coercion::Vector, _)) {
+                    self.add("vector_coerce ");
+                }
+                self.expr(self.as_given(*right));
+            }
             ExprKind::AddTo(AddTo::Arithmetic, left, right) => {
                 self.expr(*left);
                 self.add(" = ");
@@ -658,11 +665,10 @@ impl<'a> Describe<'a> {
                 self.add("to_any_coerce ");
                 self.expr(*operand);
             }
-            ExprKind::Coerce(Coercion::FromAny | Coercion::Function, operand) => {
-                self.expr(*operand);
-            }
-            ExprKind::Coerce(Coercion::Vector, operand) => {
-                self.add("vector_coerce ");
+            ExprKind::Coerce(
+                Coercion::FromAny | Coercion::Function | Coercion::Vector,
+                operand,
+            ) => {
                 self.expr(*operand);
             }
             ExprKind::Coerce(_, operand) => {

@@ -70,7 +70,8 @@ pub(super) const TABLE: Table = &[
         }))
     }),
     ("mask_addr", |vm, a| {
-        let width = arg(a, 1).count();
+        // Zeek has eight bits of the width.
+        let width = arg(a, 1).count() & 0xff;
         let (version, limit, more) = match arg(a, 0) {
             Value::Addr4(_) => (4, 32, 96),
             _ => (6, 128, 0),
@@ -353,9 +354,10 @@ fn count_to_port(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
 
 /// A port, 0 with a warning where the number does not fit.
 fn port_of(vm: &mut Vm<'_>, number: u64, protocol: Protocol) -> Value {
+    // Zeek has 32 bits of the number.
+    let number = number as u32;
     let number = u16::try_from(number).unwrap_or_else(|_| {
-        // Zeek has 32 bits of the number.
-        vm.report(Severity::Warning, format!("bad port number {}", number as u32));
+        vm.report(Severity::Warning, format!("bad port number {}", number as i32));
         0
     });
     Value::Port(Port { number, protocol })
@@ -365,8 +367,9 @@ fn remask_addr(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let (Some(a), Some(b)) = (arg(args, 0).addr_bytes(), arg(args, 1).addr_bytes()) else {
         return Ok(Value::Unset);
     };
-    let width = arg(args, 2).count();
-    if width > 128 {
+    // Zeek has 32 bits of the width, with a sign.
+    let width = arg(args, 2).count() as i32;
+    if !(0..=128).contains(&width) {
         vm.report(Severity::Error, format!("Bad IPAddr::Mask value {width}"));
         vm.report(Severity::Error, format!("Bad IPAddr::ReverseMask value {width}"));
         let both = u128::from_be_bytes(a) | u128::from_be_bytes(b);
