@@ -573,12 +573,11 @@ fn scripts_choose_the_ports_of_tunnels() {
 #[test]
 fn connections_within_tunnels_of_ip_have_no_addresses_of_the_link() {
     let address = |n, port| SocketAddr::from(([10, 0, 0, n], port));
-    let framed = frame::udp(address(1, 4_000), address(2, 9_000), 1, b"in");
+    let framed = frame::udp(address(1, 4_000), address(2, 9_000), 1, &[7; 40]);
     let inner = &framed[14..];
     let [a, b] = [3, 4].map(|n| address(n, 0).ip());
-    let outer = frame::ip(a, b, 4, 1, inner);
     let mut trace = Trace::new(Time::from_secs(1_000), 1);
-    trace.push(Interval::ZERO, frame::ethernet([1; 6], [2; 6], 0x800, &outer));
+    trace.push(Interval::ZERO, frame::ip(a, b, 4, 1, inner));
     trace.push(Interval::from_millis(1), frame::udp(address(5, 1), address(6, 2), 1, b"out"));
     let code = "redef record endpoint += { l2_addr: string &optional; };
         event new_connection(c: connection) { print c$orig?$l2_addr, c$resp?$l2_addr; }";
