@@ -605,6 +605,60 @@ fn scripts_choose_the_ports_of_tunnels() {
 }
 
 #[test]
+fn connections_within_tunnels_of_ip_have_no_addresses_of_the_link() {
+    let address = |n, port| SocketAddr::from(([10, 0, 0, n], port));
+    let framed = frame::udp(address(1, 4_000), address(2, 9_000), 1, &[7; 40]);
+    let inner = &framed[14..];
+    let [a, b] = [3, 4].map(|n| address(n, 0).ip());
+    let mut trace = Trace::new(Time::from_secs(1_000), 1);
+    trace.push(Interval::ZERO, frame::ip(a, b, 4, 1, inner));
+    trace.push(Interval::from_millis(1), frame::udp(address(5, 1), address(6, 2), 1, b"out"));
+    let code = "redef record endpoint += { l2_addr: string &optional; };
+        event new_connection(c: connection) { print c$orig?$l2_addr, c$resp?$l2_addr; }";
+    let (printed, errors, _) = over_trace(&trace, code);
+    assert_eq!((printed.as_str(), errors.as_str()), ("F, F\nT, T\n", ""));
+}
+
+#[test]
+fn an_analyzer_is_disabled_once() {
+    let code = r#"
+        module Analyzer;
+        export { global disabling_analyzer: hook(c: connection, tag: any, aid: count); }
+        module GLOBAL;
+        global disable_analyzer: function(cid: conn_id, aid: count, complains: bool &default=T, prevent: bool &default=F): bool;
+        event http_request(c: connection, method: string, original_URI: string, unescaped_URI: string, version: string)
+            {
+            print disable_analyzer(c$id, current_analyzer(), F), disable_analyzer(c$id, current_analyzer(), F);
+            }
+        "#;
+    let code = format!("global current_analyzer: function(): count; {code}");
+    let exchange: [(bool, &[u8]); 1] = [(true, b"GET / HTTP/1.1\r\n\r\n")];
+    assert_eq!(over_connection(80, &exchange, &code), "T, F\n");
+}
+
+#[test]
+fn sections_of_dns_that_scripts_ask_for_have_weirds() {
+    let code = r#"
+        const dns_skip_all_auth = T;
+        const dns_skip_all_addl = F;
+        global dns_request: event(c: connection);
+        global conn_weird: event(name: string, c: connection);
+        event dns_request(c: connection) { }
+        event conn_weird(name: string, c: connection) { print name; }
+        "#;
+    let address = |n, port| SocketAddr::from(([10, 0, 0, n], port));
+    let (client, server) = (address(1, 4_000), address(2, 53));
+    // A record of no data, with another one behind it.
+    let record = b"\x00\x00\x10\x00\x01\x00\x00\x00\x01\x00\x00";
+    let head = b"\x12\x34\x81\x00\x00\x01\x00\x00\x00\x00\x00\x02\x01a\x00\x00\x01\x00\x01";
+    let message = [&head[..], record, record].concat();
+    let mut trace = Trace::new(Time::from_secs(1_000), 1);
+    trace.udp(client, server, &message);
+    let (printed, errors, _) = over_trace(&trace, code);
+    assert_eq!((printed.as_str(), errors.as_str()), ("DNS_zero_rdlength\n", ""));
+}
+
+#[test]
 fn no_event_is_lost_on_the_way_to_scripts() {
     for exchanges in [10, 1_000, 100_000] {
         let code = r#"

@@ -1,6 +1,7 @@
 //! Walking a packet through tunnels.
 
 use gannet_base::Dir;
+use gannet_base::LinkState;
 use gannet_protocols::Tag;
 use gannet_protocols::conn_state;
 use gannet_protocols::tunnel::Tunnel;
@@ -107,6 +108,8 @@ impl Shard {
         encapsulation: &Encapsulation,
     ) -> bool {
         if let Inner::Ip(data) = inner {
+            // Addresses and tags of the link are those of the tunnel's packet, which is on it.
+            self.link = LinkState::default();
             return self.deeper_inside(source, encapsulation)
                 && self.walk_ip(data, wire_len, encapsulation);
         }

@@ -5,12 +5,13 @@
 //! short, with strings in quotes. The text of a deeply nested AST ends in `…`: nothing recurses deeper than [`MAX_DEPTH`].
 
 use crate::ast::{
-    AddTo, BinaryOp, Case, Coercion, EventCall, ExprKind, Lambda, StmtKind, UnaryOp, When,
+    AddTo, BinaryOp, Case, Coercion, EventCall, ExprKind, For, Lambda, StmtKind, UnaryOp, When,
 };
+use crate::compare::is_arithmetic;
 use crate::ids::{BodyId, ExprId, LocalId, StmtId, TypeId};
 use crate::literal::{Literal, Protocol};
 use crate::program::Program;
-use crate::types::{Attr, Flavor, Type};
+use crate::types::{Attr, Flavor, Tag, Type};
 
 /// How deep texts go.
 pub const MAX_DEPTH: usize = 2_000;
@@ -88,6 +89,14 @@ pub fn type_text(program: &Program, id: TypeId) -> String {
 pub fn type_in(program: &Program, id: TypeId, style: Style) -> String {
     let mut describe = Describe::new(program, style);
     describe.ty(id);
+    String::from_utf8_lossy(&describe.text).into_owned()
+}
+
+/// What a type consists of, also if it has a name.
+#[must_use]
+pub fn structure(program: &Program, id: TypeId) -> String {
+    let mut describe = Describe::new(program, Style::LONG);
+    describe.structure(id);
     String::from_utf8_lossy(&describe.text).into_owned()
 }
 
@@ -318,6 +327,10 @@ impl<'a> Describe<'a> {
         self.text.extend_from_slice(text.as_bytes());
     }
 
+    fn tag(&self, id: ExprId) -> Tag {
+        self.program.types.tag(self.program.exprs[id].ty)
+    }
+
     fn line(&mut self) {
         if !self.style.short {
             // An empty line has no indentation.
@@ -359,18 +372,18 @@ impl<'a> Describe<'a> {
             return;
         }
         let program = self.program;
-        if let Some(name) = program.types.data(id).name.filter(|_| self.style.short) {
-            self.add(program.name(name));
-            return self.leave();
+        match program.types.data(id).name {
+            Some(name) => self.add(program.name(name)),
+            None => self.structure(id),
         }
+        self.leave();
+    }
+
+    /// A type without its name.
+    fn structure(&mut self, id: TypeId) {
+        let program = self.program;
         match program.types.get(id) {
-            Type::Enum(_) => {
-                self.add("enum");
-                if let Some(name) = program.types.data(id).name {
-                    self.add(" ");
-                    self.add(program.name(name));
-                }
-            }
+            Type::Enum(_) => self.add("enum"),
             Type::Table(table) => {
                 self.add(if table.value.is_none() { "set" } else { "table" });
                 self.add("[");
@@ -429,7 +442,6 @@ impl<'a> Describe<'a> {
             }
             other => self.add(tag_name(other)),
         }
-        self.leave();
     }
 
     fn types(&mut self, types: &[TypeId]) {
@@ -443,12 +455,6 @@ impl<'a> Describe<'a> {
 
     fn record(&mut self, id: TypeId) {
         let program = self.program;
-        let data = program.types.data(id);
-        if let Some(name) = data.name
-            && (self.style.short || !self.records.is_empty())
-        {
-            return self.add(program.name(name));
-        }
         if self.records.contains(&id) {
             return self.add("<recursion>");
         }
@@ -547,9 +553,7 @@ impl<'a> Describe<'a> {
             ExprKind::Slice(base, from, to) => {
                 self.expr(*base);
                 self.add("[");
-                self.expr(*from);
-                self.add(":");
-                self.expr(*to);
+                self.list(&[*from, *to]);
                 self.add("]");
             }
             ExprKind::Field(record, offset) => self.field(*record, "$", *offset),
@@ -610,19 +614,24 @@ impl<'a> Describe<'a> {
                 self.add(")");
             }
             ExprKind::List(elements) => self.list(elements),
-            ExprKind::Assign(left, right) => self.infix(*left, "=", *right),
+            ExprKind::Assign(left, right) => {
+                self.expr(*left);
+                self.add(" = ");
+                if matches!(program.exprs[*right].kind, ExprKind::Coerce(Coercion::Vector, _)) {
+                    self.add("vector_coerce ");
+                }
+                self.expr(self.as_given(*right));
+            }
             ExprKind::AddTo(AddTo::Arithmetic, left, right) => {
                 self.expr(*left);
                 self.add(" = ");
                 self.infix(*left, "+", *right);
             }
-            ExprKind::AddTo(_, left, right) => {
-                // An element of any type is appended as it is.
-                let right = match self.program.exprs[*right].kind {
-                    ExprKind::Coerce(Coercion::ToAny, inner) => inner,
-                    _ => *right,
-                };
-                self.infix(*left, "+=", right);
+            ExprKind::AddTo(_, left, right) => self.infix(*left, "+=", self.as_given(*right)),
+            ExprKind::RemoveFrom(left, right) if is_arithmetic(self.tag(*left)) => {
+                self.expr(*left);
+                self.add(" = ");
+                self.infix(*left, "-", *right);
             }
             ExprKind::RemoveFrom(left, right) => self.infix(*left, "-=", *right),
             ExprKind::Add(operand) => {
@@ -645,14 +654,21 @@ impl<'a> Describe<'a> {
                 self.add("schedule ");
                 self.expr(*when);
                 self.add(" {");
+                self.indent += 1;
+                self.line();
                 self.event(event);
+                self.indent -= 1;
+                self.line();
                 self.add("}");
             }
             ExprKind::Coerce(Coercion::ToAny, operand) => {
                 self.add("to_any_coerce ");
                 self.expr(*operand);
             }
-            ExprKind::Coerce(Coercion::FromAny | Coercion::Function, operand) => {
+            ExprKind::Coerce(
+                Coercion::FromAny | Coercion::Function | Coercion::Vector,
+                operand,
+            ) => {
                 self.expr(*operand);
             }
             ExprKind::Coerce(_, operand) => {
@@ -680,10 +696,18 @@ impl<'a> Describe<'a> {
         }
     }
 
+    /// A value that is assigned or appended: what becomes one of any type is not converted there.
+    fn as_given(&self, value: ExprId) -> ExprId {
+        match self.program.exprs[value].kind {
+            ExprKind::Coerce(Coercion::ToAny, inner) => inner,
+            _ => value,
+        }
+    }
+
     fn literal(&mut self, value: &Literal, ty: TypeId) {
         let mut text = literal(self.program, value, ty);
-        if self.style.short && matches!(value, Literal::String(_)) {
-            // Messages have one line, whatever a string contains.
+        if !self.style.indent && matches!(value, Literal::String(_)) {
+            // A line stays one, whatever a string contains.
             let bytes = std::mem::take(&mut text);
             crate::value::describe::escape_into(&mut text, &bytes);
         }
@@ -705,12 +729,9 @@ impl<'a> Describe<'a> {
             UnaryOp::Increment => "++",
             UnaryOp::Decrement => "--",
             UnaryOp::Size => "sizeof ",
-            UnaryOp::Clone => "copy(",
+            UnaryOp::Clone => "(*)",
         });
         self.expr(operand);
-        if op == UnaryOp::Clone {
-            self.add(")");
-        }
     }
 
     fn infix(&mut self, left: ExprId, op: &str, right: ExprId) {
@@ -758,8 +779,31 @@ impl<'a> Describe<'a> {
 
     fn body(&mut self, id: BodyId) {
         let outer = self.body.replace(id);
-        self.stmt(self.program.bodies[id].stmt);
+        let body = &self.program.bodies[id];
+        if body.inits.is_empty() {
+            self.stmt(body.stmt);
+        } else {
+            self.with_inits(&body.inits, body.stmt);
+        }
         self.body = outer;
+    }
+
+    /// A body whose locals without an initial value are set on entry.
+    fn with_inits(&mut self, inits: &[LocalId], stmt: StmtId) {
+        self.add("{ ");
+        self.line();
+        self.add("<init> ");
+        for (index, local) in inits.iter().enumerate() {
+            if index > 0 {
+                self.add(", ");
+            }
+            self.local(Some(*local));
+        }
+        self.done();
+        self.line();
+        self.stmt(stmt);
+        self.line();
+        self.add("}");
     }
 
     fn local(&mut self, id: Option<LocalId>) {
@@ -817,29 +861,20 @@ impl<'a> Describe<'a> {
                 self.add(") ");
                 self.nested(*body);
             }
-            StmtKind::For(each) => {
-                self.add("for ([");
-                for (index, var) in each.vars.iter().enumerate() {
-                    if index > 0 {
-                        self.add(",");
-                    }
-                    self.local(*var);
-                }
-                self.add("] in ");
-                self.expr(each.over);
-                self.add(") ");
-                self.nested(each.body);
-            }
+            StmtKind::For(each) => self.for_each(each),
             StmtKind::Switch(switch) => {
-                let paren = program.exprs[switch.value].paren;
-                self.add(if paren { "switch " } else { "switch (" });
+                self.add("switch ");
                 self.expr(switch.value);
-                self.add(if paren { " {" } else { ") {" });
+                self.add(" {");
+                self.indent += 1;
                 self.line();
                 for case in &switch.cases {
                     self.case(case);
                 }
+                self.indent -= 1;
+                self.line();
                 self.add("}");
+                self.line();
             }
             StmtKind::Return(value) => {
                 self.add("return ");
@@ -887,19 +922,43 @@ impl<'a> Describe<'a> {
         self.leave();
     }
 
+    /// Zeek writes the comma between two keys behind the second one.
+    fn for_each(&mut self, each: &For) {
+        self.add("for ([");
+        for (index, var) in each.vars.iter().enumerate() {
+            self.local(*var);
+            if index > 0 {
+                self.add(",");
+            }
+        }
+        self.add("]");
+        if each.value.is_some() {
+            self.add(", ");
+            self.local(each.value);
+        }
+        self.add(" in ");
+        self.expr(each.over);
+        self.add(") ");
+        self.nested(each.body);
+    }
+
     fn case(&mut self, case: &Case) {
         if case.default {
             self.add("default:");
         } else {
             self.add("case ");
             self.list(&case.values);
-            for (index, (ty, _)) in case.types.iter().enumerate() {
+            for (index, (ty, local)) in case.types.iter().enumerate() {
                 self.add(if index > 0 { ", type " } else { "type " });
                 self.ty(*ty);
+                if local.is_some() {
+                    self.add(" as ");
+                    self.local(*local);
+                }
             }
             self.add(":");
         }
-        self.stmt(case.body);
+        self.nested(case.body);
     }
 
     fn when(&mut self, when: &When) {
@@ -922,12 +981,12 @@ impl<'a> Describe<'a> {
         self.add("(");
         self.expr(when.condition);
         self.add(") ");
-        self.stmt(when.body);
+        self.nested(when.body);
         if let Some((length, body)) = &when.timeout {
             self.add(" timeout ");
             self.expr(*length);
             self.add(" ");
-            self.stmt(*body);
+            self.nested(*body);
         }
     }
 }

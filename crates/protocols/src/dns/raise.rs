@@ -15,6 +15,7 @@ use super::message::Cursor;
 use super::message::Header;
 use super::message::Notes;
 use super::message::Place;
+use super::message::weird;
 use super::names::class;
 use super::names::opcode;
 use super::names::rr;
@@ -131,7 +132,11 @@ impl Raiser<'_, '_> {
     /// The name of a record, its type and its class.
     fn owner(&self, cursor: &mut Cursor<'_>, notes: &mut Notes) -> Option<(Vec<u8>, u16, u16)> {
         let mut owner = Vec::new();
-        if !cursor.name(&mut owner, self.place.netbios_server, notes) || cursor.remaining() < 4 {
+        if !cursor.name(&mut owner, self.place.netbios_server, notes) {
+            return None;
+        }
+        if cursor.remaining() < 4 {
+            weird(notes, "DNS_truncated_ans_too_short");
             return None;
         }
         Some((owner, cursor.u16(), cursor.u16()))
@@ -163,6 +168,7 @@ impl Raiser<'_, '_> {
         let mut names = Vec::new();
         let record = Record { kind, class, ttl: cursor.u32(), len: cursor.u16() };
         if usize::from(record.len) > cursor.remaining() {
+            weird(notes, "DNS_truncated_RR_rdlength_lt_len");
             return None;
         }
         let ans = Answer {
@@ -192,6 +198,9 @@ impl Raiser<'_, '_> {
             _ => {}
         }
         if record.len == 0 && cursor.remaining() > 0 {
+            if self.zone.is_none() {
+                weird(notes, "DNS_zero_rdlength");
+            }
             return self.zone.map(|_| ());
         }
         let raw = *cursor;

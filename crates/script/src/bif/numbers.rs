@@ -24,7 +24,7 @@ pub(super) const TABLE: Table = &[
     ("modulo", modulo),
     ("int_to_count", int_to_count),
     ("double_to_count", double_to_count),
-    ("double_to_int", |_, a| Ok(Value::Int(rint(arg(a, 0).double()) as i64))),
+    ("double_to_int", |_, a| Ok(Value::Int(convert::rounded(arg(a, 0).double())))),
     ("int_to_double", |_, a| Ok(Value::Double(arg(a, 0).double()))),
     ("count_to_double", |_, a| Ok(Value::Double(arg(a, 0).double()))),
     ("double_to_interval", |_, a| Ok(Value::Interval(arg(a, 0).double()))),
@@ -70,7 +70,8 @@ pub(super) const TABLE: Table = &[
         }))
     }),
     ("mask_addr", |vm, a| {
-        let width = arg(a, 1).count();
+        // Zeek has eight bits of the width.
+        let width = arg(a, 1).count() & 0xff;
         let (version, limit, more) = match arg(a, 0) {
             Value::Addr4(_) => (4, 32, 96),
             _ => (6, 128, 0),
@@ -101,7 +102,7 @@ pub(super) const TABLE: Table = &[
     ("count_to_v4_addr", |vm, a| match u32::try_from(arg(a, 0).count()) {
         Ok(number) => Ok(Value::Addr4(number.to_be_bytes())),
         Err(_) => {
-            vm.builtin_error("conversion of non-IPv4 count to addr");
+            vm.builtin_error_with("conversion of non-IPv4 count to addr", arg(a, 0));
             Ok(Value::Addr4([0; 4]))
         }
     }),
@@ -243,10 +244,6 @@ fn sqrt(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     Ok(Value::Double(x.sqrt()))
 }
 
-fn rint(x: f64) -> f64 {
-    x.round_ties_even()
-}
-
 fn modulo(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let (a, b) = (arg(args, 0).int(), arg(args, 1).int());
     if b == 0 {
@@ -273,21 +270,19 @@ fn double_to_count(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         vm.builtin_error_with("bad conversion to count", arg(args, 0));
         return Ok(Value::Count(0));
     }
-    Ok(Value::Count(rint(number) as u64))
+    Ok(Value::Count(convert::rounded(number) as u64))
 }
 
-fn base_of(vm: &mut Vm<'_>, args: &[Value]) -> Option<u64> {
-    let base = arg(args, 1).count();
-    if base == 0 || (2..=36).contains(&base) {
-        return Some(if base == 0 { 10 } else { base });
+/// The base that is asked for, 10 for 0; `None` where numbers have no such base.
+fn base_of(args: &[Value]) -> Option<u64> {
+    match arg(args, 1).count() {
+        0 => Some(10),
+        base => (2..=36).contains(&base).then_some(base),
     }
-    vm.builtin_error("invalid base");
-    None
 }
 
 fn to_int(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
-    let Some(base) = base_of(vm, args) else { return Ok(Value::Int(0)) };
-    match convert::int(bytes(args, 0), base) {
+    match base_of(args).and_then(|base| convert::int(bytes(args, 0), base)) {
         Some(number) => Ok(Value::Int(number)),
         None => {
             vm.builtin_error_with("bad conversion to integer", arg(args, 0));
@@ -297,8 +292,7 @@ fn to_int(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
 }
 
 fn to_count(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
-    let Some(base) = base_of(vm, args) else { return Ok(Value::Count(0)) };
-    match convert::count(bytes(args, 0), base) {
+    match base_of(args).and_then(|base| convert::count(bytes(args, 0), base)) {
         Some(number) => Ok(Value::Count(number)),
         None => {
             vm.builtin_error_with("bad conversion to count", arg(args, 0));
@@ -339,14 +333,7 @@ fn to_subnet(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
 
 fn to_port(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     match convert::port(bytes(args, 0)) {
-        Some((number, transport)) => {
-            let protocol = match transport {
-                convert::Transport::Tcp => Protocol::Tcp,
-                convert::Transport::Udp => Protocol::Udp,
-                convert::Transport::Icmp => Protocol::Icmp,
-            };
-            Ok(port_of(vm, number as u64, protocol))
-        }
+        Some((number, transport)) => Ok(port_of(vm, number as u64, transport.into())),
         None => {
             vm.builtin_error("wrong port format, must be /[0-9]{1,5}\\/(tcp|udp|icmp)/");
             Ok(Value::Port(Port { number: 0, protocol: Protocol::Unknown }))
@@ -367,19 +354,28 @@ fn count_to_port(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
 
 /// A port, 0 with a warning where the number does not fit.
 fn port_of(vm: &mut Vm<'_>, number: u64, protocol: Protocol) -> Value {
+    // Zeek has 32 bits of the number.
+    let number = number as u32;
     let number = u16::try_from(number).unwrap_or_else(|_| {
-        // Zeek has 32 bits of the number.
-        vm.report(Severity::Warning, format!("bad port number {}", number as u32));
+        vm.report(Severity::Warning, format!("bad port number {}", number as i32));
         0
     });
     Value::Port(Port { number, protocol })
 }
 
-fn remask_addr(_: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+fn remask_addr(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let (Some(a), Some(b)) = (arg(args, 0).addr_bytes(), arg(args, 1).addr_bytes()) else {
         return Ok(Value::Unset);
     };
-    let width = arg(args, 2).count().min(128) as u8;
+    // Zeek has 32 bits of the width, with a sign.
+    let width = arg(args, 2).count() as i32;
+    if !(0..=128).contains(&width) {
+        vm.report(Severity::Error, format!("Bad IPAddr::Mask value {width}"));
+        vm.report(Severity::Error, format!("Bad IPAddr::ReverseMask value {width}"));
+        let both = u128::from_be_bytes(a) | u128::from_be_bytes(b);
+        return Ok(Value::addr(both.to_be_bytes()));
+    }
+    let width = width as u8;
     let top = u128::from_be_bytes(mask(a, width));
     let low = u128::from_be_bytes(b) ^ u128::from_be_bytes(mask(b, width));
     Ok(Value::addr((top | low).to_be_bytes()))

@@ -5,11 +5,11 @@ use super::{Table, arg};
 use crate::diagnostics::Severity;
 use crate::evaluate::Stop;
 use crate::support::opaque::{
-    Algorithm, BloomFilter, Cardinality, Digest, Entropy, Globs, Randomness, TopK, bloom,
-    described, fnv1a32, fnv1a64, hmac_md5, hmac_sha256,
+    Algorithm, BloomFilter, Cardinality, Digest, Entropy, Globs, Randomness, TopK, bloom, fnv1a32,
+    fnv1a64, hmac_md5, hmac_sha256,
 };
 use crate::types::Tag;
-use crate::value::describe;
+use crate::value::binary::binary;
 use crate::value::order;
 use crate::value::{OpaqueValue, Record, Value, Vector};
 use crate::vm::Vm;
@@ -253,6 +253,10 @@ pub(super) const TABLE: Table = &[
     }),
     ("topk_get_top", |vm, a| {
         let items = with(a, 0, |top: &mut Top| top.of.top(arg(a, 1).count())).unwrap_or_default();
+        if with(a, 0, |top: &mut Top| top.of.is_empty()) == Some(true) {
+            vm.report(Severity::Error, "Cannot return topk of empty");
+            return Ok(Value::Unset);
+        }
         let ty = match items.first() {
             Some(first) => {
                 let element = first.ty();
@@ -416,31 +420,9 @@ fn with<T: 'static, R>(args: &[Value], index: usize, f: impl FnOnce(&mut T) -> R
 fn digested(vm: &Vm<'_>, args: &[Value]) -> Vec<u8> {
     let mut data = Vec::new();
     for value in args {
-        let number = match value {
-            Value::Bool(_) => 1,
-            Value::Int(_) => 2,
-            Value::Count(_) => 3,
-            Value::Double(_) => 4,
-            Value::Time(_) => 5,
-            Value::Interval(_) => 6,
-            Value::Enum(..) => 9,
-            Value::Port(_) => 10,
-            Value::Addr4(_) | Value::Addr6(_) => {
-                data.extend_from_slice(&11_i32.to_le_bytes());
-                data.extend(describe::cat(vm.p, value));
-                data.push(0);
-                continue;
-            }
-            other => {
-                match other.bytes() {
-                    Some(text) => data.extend_from_slice(text),
-                    None => data.extend(describe::describe(vm.p, other, describe::Form::Raw)),
-                }
-                continue;
-            }
-        };
-        if let Some(key) = order::bytes(value).first_chunk::<8>() {
-            data.extend_from_slice(&described(number, *key));
+        match value.bytes() {
+            Some(text) => data.extend_from_slice(text),
+            None => data.extend(binary(vm.p, value)),
         }
     }
     data
@@ -517,7 +499,12 @@ fn bloom_join(
     match join(&one.of, &other.of) {
         Ok(of) => opaque(vm, Typed { ty: one.ty.or(other.ty), of }),
         Err(message) => {
+            let what = if message.contains("intersect") { "intersect" } else { "merge" };
+            let unlike = message.starts_with("incompatible hashers");
             vm.report(Severity::Error, message);
+            if unlike {
+                vm.report(Severity::Error, format!("failed to {what} Bloom filter"));
+            }
             Ok(Value::Unset)
         }
     }

@@ -130,6 +130,24 @@ fn unknown_connection_count(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     Ok(Value::Count(0))
 }
 
+/// Sets sizes and states of the ends of a connection that is not known.
+pub(crate) fn unknown_ends(vm: &Vm<'_>, connection: &Value) {
+    let place = |record: &Record, name: &str| {
+        let fields = &vm.p.types.record(record.ty())?.fields;
+        fields.iter().position(|field| vm.p.name(field.name) == name)
+    };
+    let Some(connection) = connection.record() else { return };
+    for end in ["orig", "resp"] {
+        let Some(end) = place(connection, end).map(|place| connection.get(place)) else { continue };
+        let Some(end) = end.record() else { continue };
+        for name in ["size", "state"] {
+            if let Some(place) = place(end, name) {
+                end.set(place, Value::Count(0));
+            }
+        }
+    }
+}
+
 /// The functions of this file.
 pub(super) const TABLE: Table = &[
     // The packet reader registers and looks up packet analyzers.
@@ -198,7 +216,9 @@ pub(super) const TABLE: Table = &[
     ("lookup_connection", |vm, a| {
         vm.builtin_error_with("connection ID not a known connection", arg(a, 0));
         let ty = vm.result_type();
-        vm.empty_value(ty, None)
+        let empty = vm.empty_value(ty, None)?;
+        unknown_ends(vm, &empty);
+        Ok(empty)
     }),
     ("lookup_connection_analyzer_id", unknown_connection_count),
     ("disable_analyzer", unknown_connection),

@@ -314,6 +314,10 @@ fn record_fields(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         }
         _ => None,
     };
+    let is_record = ty.is_some_and(|ty| vm.p.types.tag(ty) == Tag::Record);
+    if !is_record && arg(args, 0).bytes().is_none() {
+        vm.report(Severity::Error, "non-record value/type passed to record_fields");
+    }
     let fields = ty
         .and_then(|ty| vm.p.types.record(ty))
         .map(|record| record.fields.clone())

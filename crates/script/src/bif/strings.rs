@@ -116,7 +116,9 @@ pub(super) const TABLE: Table = &[
     ("encode_base64", encode_base64),
     ("decode_base64", |vm, a| decode_base64(vm, bytes(a, 0), bytes(a, 1))),
     ("is_valid_base64", |_, a| {
-        Ok(Value::Bool(text::base64::is_valid(bytes(a, 0), alphabet(bytes(a, 1)))))
+        let letters = bytes(a, 1);
+        let is_alphabet = matches!(letters.len(), 0 | 64);
+        Ok(Value::Bool(is_alphabet && text::base64::is_valid(bytes(a, 0), alphabet(letters))))
     }),
     ("strftime", |_, a| {
         Ok(Value::string_owned(crate::support::format::time::strftime(

@@ -54,6 +54,8 @@ pub(crate) struct Numbered {
     pub(crate) number: u64,
     /// What names of its events begin with.
     pub(crate) prefix: Rc<str>,
+    /// Whether a script disabled it: it is looked up no more.
+    pub(crate) is_disabled: bool,
 }
 
 impl Known {

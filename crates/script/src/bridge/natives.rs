@@ -265,13 +265,18 @@ pub(crate) fn note_limit(vm: &mut Vm<'_>, id: &Value) {
     let _ = steer(vm, std::slice::from_ref(id), |_| ConnCommand::Limit);
 }
 
+/// Whether analyzers can be registered for a port: one of TCP or UDP.
+fn has_analyzers(port: &Value) -> bool {
+    matches!(port, Value::Port(port) if matches!(port.protocol, Protocol::Tcp | Protocol::Udp))
+}
+
 fn register_for_port(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let analyzer = tag_name(vm, arg(args, 0));
     if let Value::Port(port) = arg(args, 1) {
         let (proto, port) = (protocol(port.protocol), port.number);
         vm.m.state.traffic.commands.push(Command::Port { analyzer, proto, port, on: true });
     }
-    Ok(Value::Bool(true))
+    Ok(Value::Bool(has_analyzers(arg(args, 1))))
 }
 
 fn enable(vm: &mut Vm<'_>, args: &[Value], on: bool) -> Result<Value> {
@@ -392,6 +397,7 @@ fn lookup_connection(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         None => {
             let ty = vm.result_type();
             let empty = vm.empty_value(ty, None)?;
+            crate::bif::unknown_ends(vm, &empty);
             let names = ["start_time", "duration", "history"];
             let values = [Value::Time(vm.m.now), Value::Interval(0.0), Value::string("")];
             if let Some(record) = empty.record() {
@@ -438,7 +444,7 @@ fn lookup_analyzer_id(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         vm.builtin_error_with("connection ID not a known connection", arg(args, 0));
         return Ok(Value::Count(0));
     };
-    let found = known.analyzers.clone().into_iter();
+    let found = known.analyzers.clone().into_iter().filter(|known| !known.is_disabled);
     let found =
         found.filter(|known| tag_name(vm, &known.tag) == tag).map(|known| known.number).next();
     Ok(Value::Count(found.unwrap_or_default()))
@@ -465,14 +471,14 @@ fn disable_analyzer(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         Some([_, sizes]) if sizes == aid => return steer(vm, args, |_| ConnCommand::Uncounted),
         _ => {}
     }
-    if aid == 0 {
+    let found = known.analyzers.iter().find(|known| known.number == aid);
+    if aid == 0 || found.is_some_and(|known| known.is_disabled) {
         if complains {
             vm.builtin_error("connection does not have analyzer specified to disable");
         }
         return Ok(Value::Bool(false));
     }
-    let tag = known.analyzers.iter().find(|known| known.number == aid);
-    let tag = tag.map(|known| known.tag.clone());
+    let tag = found.map(|known| known.tag.clone());
     let record = record_of_id(vm, arg(args, 0)).map_or(Value::Unset, Value::Record);
     if let (Some(tag), Some(hook)) = (tag, vm.function_named("Analyzer::disabling_analyzer"))
         && !vm.p.functions[hook].bodies.is_empty()
@@ -483,7 +489,12 @@ fn disable_analyzer(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         }
     }
     let prevent = arg(args, 3).truth();
-    steer(vm, args, |_| ConnCommand::Disable { aid, prevent })
+    steer(vm, args, |known| {
+        if let Some(known) = known.analyzers.iter_mut().find(|known| known.number == aid) {
+            known.is_disabled = true;
+        }
+        ConnCommand::Disable { aid, prevent }
+    })
 }
 
 /// The `id` of a connection.

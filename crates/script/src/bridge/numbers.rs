@@ -64,6 +64,6 @@ fn note_number(vm: &mut Vm<'_>, tag: &Value, c: &Value, aid: &Value) {
         && known.record.as_ref().is_some_and(|known| Rc::ptr_eq(known, record))
         && !known.analyzers.iter().any(|known| known.number == number)
     {
-        known.analyzers.push(Numbered { tag: tag.clone(), number, prefix });
+        known.analyzers.push(Numbered { tag: tag.clone(), number, prefix, is_disabled: false });
     }
 }

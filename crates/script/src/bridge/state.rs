@@ -64,7 +64,7 @@ impl States {
             {
                 // Most connections have one.
                 known.analyzers.reserve_exact(1);
-                known.analyzers.push(Numbered { tag, number, prefix });
+                known.analyzers.push(Numbered { tag, number, prefix, is_disabled: false });
             }
         }
         Ok(())

@@ -392,14 +392,22 @@ impl Parser<'_> {
                 && is_arithmetic(self.program.types.tag(from)))
             || self.program.record_promotable(wanted, from);
         let mixed = is_arithmetic(self.program.types.tag(from)) && from != TypeId::ERROR;
-        let promoted = if fits || mixed || is_arithmetic(self.program.types.tag(wanted)) {
+        // Of other types Zeek also says why a value does not fit.
+        let set_field = place == Place::Field && self.program.types.is_set(ty);
+        let explained = table.is_none() && !set_field;
+        let reported = fits || mixed || explained;
+        let promoted = if reported || is_arithmetic(self.program.types.tag(wanted)) {
             self.promote(expr, wanted)
         } else {
             None
         };
+        let message = format!("{name} value has inconsistent type");
         match promoted {
             Some(promoted) => all[position].expr = Some(promoted),
-            None => self.attr_error(all, &format!("{name} value has inconsistent type")),
+            None if explained => {
+                self.error_about_both(&message, &Object::Expr(expr), &Object::Type(wanted));
+            }
+            None => self.attr_error(all, &message),
         }
     }
 

@@ -10,6 +10,11 @@ use crate::report::Object;
 use crate::symbols::GlobalKind;
 use crate::types::{AttrKind, Flavor, Tag, Type, attr_expr};
 
+/// What is said of an index of a value of a type that has no such index.
+fn not_indexed(name: &str) -> String {
+    format!("expression with type '{name}' is not a type that can be indexed")
+}
+
 impl Parser<'_> {
     /// `callee(args)`, or `hook callee(args)`.
     pub(super) fn call(&mut self, callee: ExprId, args: Vec<ExprId>, hook: bool) -> ExprId {
@@ -17,7 +22,7 @@ impl Parser<'_> {
         let in_when = self.in_when_condition;
         let kind = ExprKind::Call(Call { callee, args: args.clone(), written, in_when });
         let expr = self.node(kind, TypeId::ERROR);
-        if self.is_error(callee) || args.iter().any(|arg| self.is_error(*arg)) {
+        if self.is_error(callee) {
             return expr;
         }
         let Some(func) = self.program.types.func(self.ty(callee)).cloned() else {
@@ -142,9 +147,6 @@ impl Parser<'_> {
         let written = Self::offset(args.len());
         let list = self.list_node(args.clone());
         let span = self.here;
-        if args.iter().any(|arg| self.is_error(*arg)) {
-            return None;
-        }
         let shown = global.map_or(name.to_owned(), |global| {
             self.program.name(self.program.globals[global].name).to_owned()
         });
@@ -222,12 +224,10 @@ impl Parser<'_> {
                 Some(if vector { ty } else { element })
             }
             Type::String => {
-                let [key] = elements[..] else { return None };
-                if !is_integral(self.tag(key)) {
-                    // What is wrong with it is reported as for any other conversion.
-                    self.promote_index(&mut elements, &[TypeId::INT], TypeId::EMPTY_LIST, list);
+                if elements.len() != 1 || !self.promote_all(&mut elements, TypeId::INT) {
                     return None;
                 }
+                self.program.exprs[list].kind = ExprKind::List(elements);
                 Some(TypeId::STRING)
             }
             _ => None,
@@ -238,7 +238,7 @@ impl Parser<'_> {
     pub(super) fn index(&mut self, base: ExprId, keys: Vec<ExprId>) -> ExprId {
         let list = self.list_node(keys);
         let expr = self.node(ExprKind::Index(base, list), TypeId::ERROR);
-        if self.is_error(base) || self.is_error(list) {
+        if self.is_error(base) {
             return expr;
         }
         if self.tag(base) == Tag::String && self.elements(list).len() != 1 {
@@ -248,10 +248,7 @@ impl Parser<'_> {
             Some(ty) => self.set_ty(expr, ty),
             None => {
                 let name = tag_name(self.program.types.get(self.ty(base)));
-                return self.fail(
-                    expr,
-                    &format!("expression with type '{name}' is not a type that can be indexed"),
-                );
+                return self.fail(expr, &not_indexed(name));
             }
         }
         expr
@@ -260,23 +257,27 @@ impl Parser<'_> {
     /// `base[from:to]`.
     pub(super) fn slice(&mut self, base: ExprId, from: ExprId, to: ExprId) -> ExprId {
         let ty = self.ty(base);
-        let expr = self.node(ExprKind::Slice(base, from, to), ty);
-        if self.is_error(base) || self.is_error(from) || self.is_error(to) {
-            self.set_ty(expr, TypeId::ERROR);
-            return expr;
-        }
-        if !matches!(self.program.types.tag(ty), Tag::String | Tag::Vector) {
-            return self.fail(
-                expr,
-                "slice notation indexing only supported for strings and vectors currently",
-            );
-        }
         if !is_integral(self.tag(from)) || !is_integral(self.tag(to)) {
-            let name = tag_name(self.program.types.get(ty));
-            return self.fail(
-                expr,
-                &format!("expression with type '{name}' is not a type that can be indexed"),
-            );
+            self.error_here("slice notation must have integral values as indexes");
+        }
+        let expr = self.node(ExprKind::Slice(base, from, to), ty);
+        let tag = self.program.types.tag(ty);
+        match tag {
+            Tag::Error | Tag::Vector => {}
+            Tag::String => {
+                let mut ends = [from, to];
+                let fits = self.promote_all(&mut ends, TypeId::INT);
+                self.program.exprs[expr].kind = ExprKind::Slice(base, ends[0], ends[1]);
+                if !fits {
+                    return self.fail(expr, &not_indexed(tag_name(&Type::String)));
+                }
+            }
+            _ => {
+                return self.fail(
+                    expr,
+                    "slice notation indexing only supported for strings and vectors currently",
+                );
+            }
         }
         expr
     }

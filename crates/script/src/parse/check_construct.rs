@@ -94,10 +94,6 @@ impl Parser<'_> {
                 error = true;
                 continue;
             };
-            if self.is_error(value) {
-                error = true;
-                continue;
-            }
             match self.promote(value, record.fields[offset].ty) {
                 Some(value) => {
                     self.record_field(*element, Target::Field(ty, Self::offset(offset)));
@@ -322,9 +318,6 @@ impl Parser<'_> {
         else {
             return None;
         };
-        if entries.iter().flatten().any(|part| self.is_error(*part)) {
-            return Some(expr);
-        }
         let ty = match ty {
             Some(ty) if !self.program.types.is_set(ty) => {
                 self.error_about_both(
@@ -399,9 +392,7 @@ impl Parser<'_> {
         else {
             return None;
         };
-        if entries.iter().any(|(key, value)| {
-            self.is_error(*value) || key.iter().any(|part| self.is_error(*part))
-        }) {
+        if entries.iter().any(|(_, value)| self.is_error(*value)) {
             return Some(expr);
         }
         let ty = match ty {
@@ -484,9 +475,6 @@ impl Parser<'_> {
         ty: Option<TypeId>,
     ) -> ExprId {
         let expr = self.node(ExprKind::Vector(elements.clone()), TypeId::ERROR);
-        if elements.iter().any(|element| self.is_error(*element)) {
-            return expr;
-        }
         let ty = match ty {
             Some(ty) if self.program.types.tag(ty) != Tag::Vector => {
                 self.error_about_both(

@@ -177,7 +177,9 @@ impl Parser<'_> {
                 self.mixed_enums(ty, from);
                 return Some(expr);
             }
-            self.error_about_both("type clash", &Object::Type(ty), &Object::Expr(expr));
+            if from_tag != Tag::Error {
+                self.error_about_both("type clash", &Object::Type(ty), &Object::Expr(expr));
+            }
             return None;
         }
         Some(expr)
@@ -315,9 +317,6 @@ impl Parser<'_> {
             return false;
         }
         for (expr, ty) in exprs.iter_mut().zip(types) {
-            if self.is_error(*expr) {
-                return false;
-            }
             let Some(promoted) = self.promote(*expr, *ty) else {
                 self.error_about_both("type mismatch", &Object::Expr(*expr), &Object::Type(*ty));
                 return false;
@@ -330,9 +329,6 @@ impl Parser<'_> {
     /// Converts each of `exprs` to `ty`; false after an error.
     pub(super) fn promote_all(&mut self, exprs: &mut [ExprId], ty: TypeId) -> bool {
         for expr in exprs.iter_mut() {
-            if self.is_error(*expr) {
-                return false;
-            }
             let Some(promoted) = self.promote(*expr, ty) else {
                 self.error_about_both("type mismatch", &Object::Expr(*expr), &Object::Type(ty));
                 return false;
@@ -359,11 +355,10 @@ impl Parser<'_> {
         }
     }
 
-    /// A list expression; its type is the list of its elements' types.
+    /// A list expression; its type is the list of its elements' types, also where one of them is erroneous.
     pub(super) fn list_node(&mut self, elements: Vec<ExprId>) -> ExprId {
         let types = elements.iter().map(|element| self.ty(*element)).collect::<Vec<_>>();
-        let error = types.contains(&TypeId::ERROR);
-        let ty = if error { TypeId::ERROR } else { self.list_of(types) };
+        let ty = self.list_of(types);
         self.node(ExprKind::List(elements), ty)
     }
 

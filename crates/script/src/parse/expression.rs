@@ -346,9 +346,6 @@ impl Parser<'_> {
         attrs: Attrs,
         callee: ExprId,
     ) -> ExprId {
-        if args.iter().any(|arg| self.is_error(*arg)) {
-            return self.error_node();
-        }
         match self.program.types.tag(ty) {
             Tag::Record => self.named_record(ty, &args),
             Tag::Vector => self.vector_constructor(args, Some(ty)),

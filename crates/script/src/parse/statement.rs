@@ -330,11 +330,10 @@ impl Parser<'_> {
         let last = self.previous;
         self.expect(Op::Semicolon)?;
         self.set_here(start.to(last));
-        if !self.is_error(condition) && self.tag(condition) != Tag::Bool {
+        if self.tag(condition) != Tag::Bool {
             self.error_about("conditional must be boolean", &Object::Expr(condition));
         }
         if let Some(message) = message
-            && !self.is_error(message)
             && self.tag(message) != Tag::String
         {
             self.error_about("message must be string", &Object::Expr(message));
@@ -433,15 +432,6 @@ impl Parser<'_> {
         value: Option<LocalId>,
         has_value: bool,
     ) {
-        if self.is_error(over) {
-            return self.loop_types(
-                over,
-                vars,
-                &vec![TypeId::ERROR; vars.len()],
-                value,
-                TypeId::ERROR,
-            );
-        }
         let ty = self.ty(over);
         match self.program.types.get(ty).clone() {
             Type::Table(table) => {

@@ -174,7 +174,12 @@ impl Parser<'_> {
                         self.error_about("already a global identifier", &Object::Global(global));
                         self.add_local(full, ty, LocalKind::Variable)
                     }
-                    None => self.add_local(full, ty, LocalKind::Variable),
+                    None => {
+                        let added = self.add_local(full, ty, LocalKind::Variable);
+                        let body = self.body();
+                        self.program.bodies[body].inits.push(added);
+                        added
+                    }
                 });
             }
             case.types.push((ty, local));
@@ -208,9 +213,6 @@ impl Parser<'_> {
         seen: &mut Vec<Literal>,
     ) -> Parsed<()> {
         let labels = std::mem::take(&mut case.values);
-        if self.is_error(value) || labels.iter().any(|label| self.is_error(*label)) {
-            return Ok(());
-        }
         if !self.tag(value).is_atomic() {
             let message = "switch expression must be of an atomic type when cases are expressions";
             self.error_about(message, &Object::Expr(value));

@@ -70,7 +70,7 @@ pub fn types(session: &Session) -> String {
             GlobalKind::Unknown => "unknown",
         };
         let shown = match global.kind {
-            GlobalKind::Type => describe::type_in(program, global.ty, describe::Style::LONG),
+            GlobalKind::Type => describe::structure(program, global.ty),
             _ => type_name(program, global.ty),
         };
         let _ = writeln!(text, "{kind} {}: {shown}", program.name(global.name));

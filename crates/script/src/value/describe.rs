@@ -282,8 +282,8 @@ impl Writer<'_> {
             Some(name) => self.add(program.name(name)),
             None => self.add(text::type_in(program, function.ty, text::Style::LONG)),
         }
+        self.line();
         for body in &function.bodies {
-            self.line();
             let style = match self.form {
                 Form::Short | Form::Compact => text::Style::SHORT,
                 Form::Cat => text::Style::INDENTED,

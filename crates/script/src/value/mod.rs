@@ -9,8 +9,10 @@
 //! | [`object`] | records, vectors, functions, files, opaque values |
 //! | `cycles` | frees values that only refer to each other |
 //! | [`equal`] | equality, order, hashes |
+//! | [`binary`] | what digests are taken of |
 //! | [`describe`] | the text that `print` and `cat` show |
 
+pub mod binary;
 mod cell;
 pub(crate) mod cycles;
 pub mod describe;

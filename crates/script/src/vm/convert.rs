@@ -253,9 +253,10 @@ impl Vm<'_> {
             (Value::Double(_) | Value::Int(_) | Value::Count(_), Tag::Time | Tag::Interval) => {
                 convert_number(value, tag)
             }
-            (Value::Double(number), Tag::Count | Tag::Int) => {
-                convert_number(&Value::Double(number.round_ties_even()), tag)
+            (Value::Double(number), Tag::Count) if *number >= 0.0 => {
+                Some(Value::Count(text::convert::rounded(*number) as u64))
             }
+            (Value::Double(number), Tag::Int) => Some(Value::Int(text::convert::rounded(*number))),
             (Value::Time(_) | Value::Interval(_), Tag::Double) => {
                 Some(Value::Double(value.double()))
             }
@@ -336,7 +337,11 @@ fn parse(text: &str, tag: Tag) -> Option<Value> {
         Tag::Double => Value::Double(text::convert::double(bytes)?),
         Tag::Addr => parse_addr(text)?,
         Tag::Subnet => parse_subnet(text)?,
-        Tag::Port => parse_port(text)?,
+        Tag::Port => {
+            let (number, transport) = text::convert::port(bytes)?;
+            let number = u16::try_from(number).ok()?;
+            Value::Port(Port { number, protocol: transport.into() })
+        }
         _ => return None,
     })
 }

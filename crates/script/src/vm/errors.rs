@@ -8,6 +8,7 @@ use crate::evaluate::Stop;
 use crate::ids::ExprId;
 use crate::literal::Literal;
 use crate::source::Span;
+use crate::value::Value;
 
 /// Where something is reported: at an expression or a span.
 #[derive(Clone, Copy, Debug)]
@@ -147,18 +148,14 @@ impl Vm<'_> {
         if !self.m.running || self.m.reporting {
             return true;
         }
-        let to_stderr = !matches!(self.global_named(option), crate::value::Value::Bool(false));
+        let to_stderr = !matches!(self.global_named(option), Value::Bool(false));
         if let Some(func) = self.function_named(event)
             && self.is_raised(func)
         {
             // Before the first packet, as Zeek does it.
             let wall = super::events::wall_clock;
             let time = if self.m.now > 0.0 { self.m.now } else { wall() };
-            let args = vec![
-                crate::value::Value::Time(time),
-                crate::value::Value::string(text),
-                crate::value::Value::string(location),
-            ];
+            let args = vec![Value::Time(time), Value::string(text), Value::string(location)];
             self.queue_event(func, args);
         }
         to_stderr
@@ -167,7 +164,7 @@ impl Vm<'_> {
 
 impl Vm<'_> {
     /// Reports an error at an expression with a value that is to blame: `TEXT (expression and value)`.
-    pub fn error_with_value(&mut self, site: ExprId, text: &str, value: &crate::value::Value) {
+    pub fn error_with_value(&mut self, site: ExprId, text: &str, value: &Value) {
         let mut line = text.as_bytes().to_vec();
         let mut span = Span::NOWHERE;
         let mut location = String::new();
@@ -195,7 +192,7 @@ impl Vm<'_> {
 
     /// Reports an error about a value that is converted: about the call of the function that runs, where it was called,
     /// else about the value alone.
-    pub(crate) fn conversion_error(&mut self, text: &str, value: &crate::value::Value) {
+    pub(crate) fn conversion_error(&mut self, text: &str, value: &Value) {
         let [.., caller, frame] = self.m.frames.as_slice() else {
             return self.error_of_value(text, value);
         };
@@ -206,7 +203,7 @@ impl Vm<'_> {
         }
     }
 
-    fn error_of_value(&mut self, text: &str, value: &crate::value::Value) {
+    fn error_of_value(&mut self, text: &str, value: &Value) {
         let form = crate::value::describe::Form::Compact;
         let shown = crate::value::describe::describe(self.p, value, form);
         let mut line = format!("{text} (").into_bytes();
@@ -218,18 +215,26 @@ impl Vm<'_> {
             .last()
             .and_then(|frame| frame.code.sites.get(frame.pc.saturating_sub(1)).copied());
         let site = site.unwrap_or(ExprId(u32::MAX));
-        let span = self.literal_place(site, value).unwrap_or(Span::NOWHERE);
-        self.emit(Severity::Error, span, line);
+        match self.literal_place(site, value) {
+            Some(span) => self.emit(Severity::Error, span, line),
+            None => {
+                let nowhere = "<no location>".to_owned();
+                self.emit_located(Severity::Error, Span::NOWHERE, nowhere, line);
+            }
+        }
     }
 
-    /// Where a string was written: as part of the expression `site`, else closest before it, else the first such literal in
+    /// Where a string or a number was written: as part of the expression `site`, else closest before it, else the first such literal in
     /// the file that was read last of those that have it.
-    fn literal_place(&self, site: ExprId, value: &crate::value::Value) -> Option<Span> {
-        let text = value.bytes()?;
+    fn literal_place(&self, site: ExprId, value: &Value) -> Option<Span> {
         let is_it = |expr: &crate::ast::Expr| match &expr.kind {
-            ExprKind::Literal(Literal::String(literal)) => **literal == *text,
+            ExprKind::Literal(literal) => is_written(literal, value),
             _ => false,
         };
+        // Equal small numbers are one value, which has no place.
+        if matches!(value, Value::Count(..4096) | Value::Int(-255..=256)) {
+            return None;
+        }
         let mut own = None;
         if self.p.exprs.find(site).is_some() {
             crate::walk::expressions(self.p, site, &mut |id| {
@@ -258,7 +263,7 @@ impl Vm<'_> {
     }
 
     /// Reports an error of a built-in function with a value that is to blame: `TEXT (call and value)`.
-    pub fn builtin_error_with(&mut self, text: &str, value: &crate::value::Value) {
+    pub fn builtin_error_with(&mut self, text: &str, value: &Value) {
         let site = self.call_site();
         self.error_with_value(site, text, value);
     }
@@ -271,5 +276,16 @@ impl Vm<'_> {
         if self.m.swallow == 0 {
             self.emit_located(severity, Span::NOWHERE, location.to_owned(), text);
         }
+    }
+}
+
+/// Whether a value is that of a literal.
+fn is_written(literal: &Literal, value: &Value) -> bool {
+    match (literal, value) {
+        (Literal::String(literal), value) => value.bytes().is_some_and(|text| **literal == *text),
+        (Literal::Count(literal), Value::Count(number)) => literal == number,
+        (Literal::Int(literal), Value::Int(number)) => literal == number,
+        (Literal::Double(literal), Value::Double(number)) => literal == number,
+        _ => false,
     }
 }

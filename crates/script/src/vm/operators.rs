@@ -55,10 +55,10 @@ impl Vm<'_> {
                 if *x < 0 {
                     return Err(self.error_at(site, "left shifting a negative number is undefined"));
                 }
-                Some(Value::Int(x.checked_shl(*y as u32).unwrap_or(0)))
+                Some(Value::Int(x.wrapping_shl(*y as u32)))
             }
             (Value::Int(x), Value::Count(y)) if op == BinaryOp::ShiftRight => {
-                Some(Value::Int(x.checked_shr(*y as u32).unwrap_or(if *x < 0 { -1 } else { 0 })))
+                Some(Value::Int(x.wrapping_shr(*y as u32)))
             }
             (Value::Addr4(_) | Value::Addr6(_), width)
                 if op == BinaryOp::Mask || op == BinaryOp::Divide =>
@@ -145,8 +145,9 @@ impl Vm<'_> {
             BinaryOp::BitAnd => x & y,
             BinaryOp::BitOr => x | y,
             BinaryOp::BitXor => x ^ y,
-            BinaryOp::ShiftLeft => x.checked_shl(y.min(64) as u32).unwrap_or(0),
-            BinaryOp::ShiftRight => x.checked_shr(y.min(64) as u32).unwrap_or(0),
+            // Processors shift by the number modulo 64.
+            BinaryOp::ShiftLeft => x.wrapping_shl(y as u32),
+            BinaryOp::ShiftRight => x.wrapping_shr(y as u32),
             _ => return Ok(None),
         })))
     }
@@ -169,8 +170,8 @@ impl Vm<'_> {
             BinaryOp::ShiftLeft if x < 0 => {
                 return Err(self.error_at(site, "left shifting a negative number is undefined"));
             }
-            BinaryOp::ShiftLeft => x.checked_shl(y as u32).unwrap_or(0),
-            BinaryOp::ShiftRight => x.checked_shr(y as u32).unwrap_or(0),
+            BinaryOp::ShiftLeft => x.wrapping_shl(y as u32),
+            BinaryOp::ShiftRight => x.wrapping_shr(y as u32),
             _ => return Ok(None),
         })))
     }

@@ -23,6 +23,32 @@ pub enum Transport {
     Icmp,
 }
 
+impl From<Transport> for crate::literal::Protocol {
+    fn from(transport: Transport) -> Self {
+        match transport {
+            Transport::Tcp => Self::Tcp,
+            Transport::Udp => Self::Udp,
+            Transport::Icmp => Self::Icmp,
+        }
+    }
+}
+
+/// The nearest whole number, an even one between two; the lowest one where it is out of range, as processors have it.
+///
+/// ```
+/// use gannet_script::support::text::convert::rounded;
+///
+/// assert_eq!((rounded(2.5), rounded(-3.7)), (2, -4));
+/// assert_eq!((rounded(1e30), rounded(f64::NAN)), (i64::MIN, i64::MIN));
+/// ```
+#[must_use]
+pub fn rounded(number: f64) -> i64 {
+    let whole = number.round_ties_even();
+    // Both bounds are powers of two, so that they are exact.
+    let fits = (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&whole);
+    if fits { whole as i64 } else { i64::MIN }
+}
+
 fn until_nul(text: &[u8]) -> &[u8] {
     text.split(|byte| *byte == 0).next().unwrap_or_default()
 }
