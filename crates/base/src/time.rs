@@ -17,6 +17,7 @@ impl Time {
     pub const MAX: Self = Self(i64::MAX);
 
     /// From nanoseconds since the epoch.
+    #[inline]
     pub const fn from_nanos(ns: i64) -> Self {
         Self(ns)
     }
@@ -56,6 +57,7 @@ impl Interval {
     pub const ZERO: Self = Self(0);
 
     /// From nanoseconds.
+    #[inline]
     pub const fn from_nanos(ns: i64) -> Self {
         Self(ns)
     }

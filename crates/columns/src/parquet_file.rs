@@ -16,7 +16,9 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 
 use crate::Error;
+use crate::group::Choice;
 use crate::group::Group;
+use crate::group::Maker;
 use crate::schema::ROW;
 use crate::schema::TimeUnit;
 use crate::schema::schema;
@@ -40,6 +42,8 @@ pub(crate) mod key {
 /// A Parquet file of a log.
 pub(crate) struct ParquetFile {
     writer: SerializedFileWriter<WholeFile>,
+    /// How columns are compressed.
+    choices: Vec<Choice>,
 }
 
 /// What a file holds.
@@ -77,12 +81,17 @@ impl ParquetFile {
         let file = WholeFile::create(path)?;
         let properties = Arc::new(properties.build());
         let writer = SerializedFileWriter::new(file, parquet.root_schema_ptr(), properties)?;
-        Ok(Self { writer })
+        Ok(Self { writer, choices: Vec::new() })
     }
 
-    /// Writes a row group.
-    pub(crate) fn write(&mut self, group: Group<'_>) -> Result<(), Error> {
-        group.write(&mut self.writer)
+    /// Writes a row group, sorted by its first column if that is a time.
+    pub(crate) fn write(
+        &mut self,
+        group: Group,
+        by_time: bool,
+        maker: &mut Maker,
+    ) -> Result<(), Error> {
+        group.write(&mut self.writer, by_time, &mut self.choices, maker)
     }
 
     /// Completes the file.
