@@ -6,12 +6,13 @@ use parquet::bloom_filter::Sbbf;
 const FALSE_POSITIVES: f64 = 0.01;
 /// Fewest and most bytes of a filter.
 const BYTES: [usize; 2] = [32, 128 << 20];
-/// Words of a block.
+/// Words of a block, of 32 bits; two of them are kept as one.
 const WORDS: usize = 8;
+type Block = [u64; WORDS / 2];
 
 /// A filter that values are put into.
 pub(super) struct Filter {
-    blocks: Vec<[u32; WORDS]>,
+    blocks: Vec<Block>,
 }
 
 impl Filter {
@@ -20,7 +21,7 @@ impl Filter {
         let bits = -8.0 * values as f64 / (1.0 - FALSE_POSITIVES.powf(1.0 / 8.0)).ln();
         let [least, most] = BYTES;
         let bytes = (bits as usize / 8).clamp(least, most).next_power_of_two();
-        Self { blocks: vec![[0; WORDS]; bytes / size_of::<[u32; WORDS]>()] }
+        Self { blocks: vec![[0; WORDS / 2]; bytes / size_of::<Block>()] }
     }
 
     /// Puts a value into it.
@@ -40,8 +41,9 @@ impl Filter {
         let hash = hash(value);
         let block = ((hash >> 32) * self.blocks.len() as u64) >> 32;
         let Some(block) = self.blocks.get_mut(block as usize) else { return };
-        for (word, salt) in block.iter_mut().zip(SALT) {
-            *word |= 1 << ((hash as u32).wrapping_mul(salt) >> 27);
+        let bit = |salt: u32| (hash as u32).wrapping_mul(salt) >> 27;
+        for (words, [low, high]) in block.iter_mut().zip(SALT.as_chunks().0) {
+            *words |= 1 << bit(*low) | 1 << 32 << bit(*high);
         }
     }
 
@@ -88,6 +90,8 @@ fn round(lane: u64, word: u64) -> u64 {
 }
 
 /// The state behind values of 32 bytes and more.
+#[cold]
+#[inline(never)]
 fn long(stripes: &[[u8; 32]]) -> u64 {
     let mut lanes = [P1.wrapping_add(P2), P2, 0, 0_u64.wrapping_sub(P1)];
     for stripe in stripes {

@@ -126,7 +126,7 @@ impl Column {
                 definitions.push_same(0, rows.len());
                 repetitions.resize(repetitions.len() + rows.len(), 0);
             } else {
-                take_lists(*kind, rows, (definitions, repetitions), values);
+                take_all_lists(*kind, rows, (definitions, repetitions), values);
             }
         } else if rows.is_unset() {
             definitions.push_same(0, rows.len());
@@ -259,26 +259,44 @@ fn push_numbers(numbers: &[u32], to: &mut Series<u32>) {
     }
 }
 
-fn take_lists(
+fn take_all_lists(
     kind: Kind,
     rows: BlockColumn<'_, '_>,
-    (definitions, repetitions): (&mut Series<u8>, &mut Vec<u8>),
+    levels: (&mut Series<u8>, &mut Vec<u8>),
     values: &mut Values,
 ) {
     let mut room = Vec::new();
+    match (kind, values) {
+        (Kind::Text, Values::Texts(Numbered::Full(to))) => {
+            take_lists(Kind::Text, rows, levels, |cell| to.push_with(|bytes| text(cell, bytes)));
+        }
+        (Kind::Interval, Values::Doubles(Numbered::Numbers(known, to))) => {
+            take_lists(Kind::Interval, rows, levels, |cell| to.push(known.number(double(cell))));
+        }
+        (_, values) => take_lists(kind, rows, levels, |cell| values.push(cell, &mut room)),
+    }
+}
+
+#[inline(always)]
+fn take_lists<'a>(
+    kind: Kind,
+    rows: BlockColumn<'_, 'a>,
+    (definitions, repetitions): (&mut Series<u8>, &mut Vec<u8>),
+    mut push: impl FnMut(Cell<'a>),
+) {
     rows.lists(kind, |list| {
-        let mut first = 0;
         let Some(list) = list else {
             repetitions.push(0);
             return definitions.push(0);
         };
+        let mut first = 0;
         for cell in list {
             repetitions.push(first);
             first = 1;
             definitions.push(match cell {
                 Cell::Unset => 2,
                 cell => {
-                    values.push(cell, &mut room);
+                    push(cell);
                     3
                 }
             });

@@ -9,6 +9,8 @@ use zstd::zstd_safe::CParameter;
 use zstd::zstd_safe::ParamSwitch;
 use zstd::zstd_safe::compress_bound;
 
+use super::base62;
+
 /// Compression level.
 const LEVEL: i32 = 1;
 /// Fewest bytes of a repetition, and bits of the table of places where one may be. Values of columns are short: what
@@ -30,6 +32,8 @@ pub(super) enum Way {
     Repetitions,
     /// Frequent bytes alone, with zstd.
     Letters,
+    /// Six bits for each digit and letter, which zstd reads.
+    Base62,
     /// Nothing.
     Nothing,
 }
@@ -65,7 +69,7 @@ impl Choice {
 impl Way {
     pub(super) fn codec(self) -> CompressionCodec {
         match self {
-            Self::Repetitions | Self::Letters => CompressionCodec::ZSTD,
+            Self::Repetitions | Self::Letters | Self::Base62 => CompressionCodec::ZSTD,
             Self::Nothing => CompressionCodec::UNCOMPRESSED,
         }
     }
@@ -84,9 +88,14 @@ impl Compressors {
     /// Compresses a page into `to`.
     pub(super) fn compress(&mut self, way: Way, page: &[u8], to: &mut Vec<u8>) -> io::Result<()> {
         to.clear();
+        let begin = if way == Way::Base62 { base62::begin(page) } else { None };
+        if let Some(begin) = begin {
+            base62::frame(page, begin, to);
+            return Ok(());
+        }
         let compressor = match way {
             Way::Repetitions => &mut self.repetitions,
-            Way::Letters => &mut self.letters,
+            Way::Letters | Way::Base62 => &mut self.letters,
             Way::Nothing => {
                 to.extend_from_slice(page);
                 return Ok(());
@@ -113,7 +122,11 @@ impl Compressors {
         let way = if repetitions.min(letters) * 16 > page.len() * 15 {
             Way::Nothing
         } else if letters * 3 <= repetitions * 4 {
-            Way::Letters
+            let base62 = base62::begin(page).map(|begin| base62::len(page, begin));
+            match base62.is_some_and(|len| len * 32 <= letters * 33) {
+                true => Way::Base62,
+                false => Way::Letters,
+            }
         } else {
             Way::Repetitions
         };
@@ -145,7 +158,7 @@ mod tests {
         assert!(!again || page.len() < SHOWING);
         // Pages of another encoding are not known.
         assert_eq!(choice.next(Encoding::RLE), (Way::Repetitions, true));
-        for way in [Way::Repetitions, Way::Letters, Way::Nothing] {
+        for way in [Way::Repetitions, Way::Letters, Way::Base62, Way::Nothing] {
             compressors.compress(way, page, &mut room).unwrap();
             match way.codec() {
                 CompressionCodec::UNCOMPRESSED => assert_eq!(room, page),
@@ -162,6 +175,9 @@ mod tests {
         assert_eq!(way_of(&bytes[..100]), Way::Repetitions);
         let letters: Vec<u8> = random().map(|n| b'a' + (n % 26) as u8).take(10_000).collect();
         assert_eq!(way_of(&letters), Way::Letters);
+        let digits = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+        let ids: Vec<u8> = random().map(|n| digits[n as usize % 62]).take(10_000).collect();
+        assert_eq!(way_of(&ids), Way::Base62);
         let words: Vec<u8> = random()
             .flat_map(|n| format!("word{}.example.com", n % 50).into_bytes())
             .take(10_000)

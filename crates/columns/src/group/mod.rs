@@ -5,6 +5,7 @@
 //! of a dictionary, the others in full. Then the columns become pages, one after the other ([`Pages`]). The library
 //! writes what is around them: headers, row groups, bloom filters, metadata.
 
+mod base62;
 mod bloom;
 mod column;
 mod compress;

@@ -244,7 +244,7 @@ impl<'a> BlockColumn<'_, 'a> {
     }
 
     /// The value of each row, a list.
-    #[inline]
+    #[inline(always)]
     pub fn lists(&self, kind: Kind, mut each: impl FnMut(Option<List<'a>>)) {
         for (at, place) in self.places.iter().enumerate() {
             let slot = word(self.bytes, *place, self.at);

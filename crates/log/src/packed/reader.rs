@@ -100,7 +100,7 @@ pub struct List<'a> {
 impl<'a> Iterator for List<'a> {
     type Item = Cell<'a>;
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<Cell<'a>> {
         self.left = self.left.checked_sub(1)?;
         Some(element(&mut self.bytes, self.kind).unwrap_or(Cell::Unset))
@@ -247,6 +247,7 @@ pub(super) fn text(row: &[u8], slot: u64, at: usize) -> Option<&[u8]> {
 }
 
 /// The elements of a slot's list.
+#[inline(always)]
 pub(super) fn list<'a>(row: &'a [u8], (mark, slot): (u8, u64), kind: Kind) -> Option<List<'a>> {
     if mark != VALUE {
         return None;
