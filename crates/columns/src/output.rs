@@ -25,6 +25,7 @@ use crate::Error;
 use crate::batch::Batch;
 use crate::group::Group;
 use crate::group::Maker;
+use crate::group::Place;
 use crate::parquet_file::About;
 use crate::parquet_file::ParquetFile;
 use crate::parquet_file::ROWS;
@@ -270,7 +271,7 @@ impl Log {
             if is_full {
                 self.collect(&all[start..end], run, to)?;
                 (start, run) = (end, 0);
-                self.write_group(to)?;
+                self.write_group(to, false)?;
             }
         }
         self.collect(&all[start..end], run, to)
@@ -352,8 +353,8 @@ impl Log {
         Ok(())
     }
 
-    /// Writes the rows that are collected of the last part that is open.
-    fn write_group(&mut self, to: &mut To<'_>) -> Result<(), Error> {
+    /// Writes the rows that are collected of the last part that is open; `is_last` where its file is complete then.
+    fn write_group(&mut self, to: &mut To<'_>, is_last: bool) -> Result<(), Error> {
         let Columns { format, times, .. } = to.columns;
         let is_parquet = format == ColumnFormat::Parquet;
         if is_parquet && self.open.last().is_some_and(|part| part.rows.len > 0) {
@@ -381,7 +382,10 @@ impl Log {
         if let Some(group) = part.group.take() {
             let maker = made(maker)?;
             match &mut part.file {
-                Some(Kept::Parquet(file)) => file.write(group, *by_time, maker)?,
+                Some(Kept::Parquet(file)) => {
+                    let place = Place { by_time: *by_time, is_last };
+                    file.write(group, place, maker)?;
+                }
                 _ => group.keep(maker),
             }
             return Ok(());
@@ -401,7 +405,7 @@ impl Log {
     /// Completes the file of a part, at this time or that of its last row.
     fn close(&mut self, part: Part, to: &mut To<'_>, now: Option<Time>) -> Result<(), Error> {
         self.open.push(part);
-        let written = self.write_group(to);
+        let written = self.write_group(to, true);
         let part = self.open.pop();
         let Some(part) = part else { return written };
         to.shared.direct -= usize::from(part.is_direct);

@@ -19,6 +19,7 @@ use crate::Error;
 use crate::group::Choice;
 use crate::group::Group;
 use crate::group::Maker;
+use crate::group::Place;
 use crate::schema::ROW;
 use crate::schema::TimeUnit;
 use crate::schema::schema;
@@ -84,14 +85,14 @@ impl ParquetFile {
         Ok(Self { writer, choices: Vec::new() })
     }
 
-    /// Writes a row group, sorted by its first column if that is a time.
+    /// Writes a row group.
     pub(crate) fn write(
         &mut self,
         group: Group,
-        by_time: bool,
+        place: Place,
         maker: &mut Maker,
     ) -> Result<(), Error> {
-        group.write(&mut self.writer, by_time, &mut self.choices, maker)
+        group.write(&mut self.writer, place, &mut self.choices, maker)
     }
 
     /// Completes the file.

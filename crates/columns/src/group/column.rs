@@ -134,14 +134,8 @@ impl Column {
             definitions.push_same(1, rows.len());
             take_all(*kind, rows, values);
         } else {
-            let mut room = Vec::new();
-            rows.cells(*kind, |cell| {
-                let is = !matches!(cell, Cell::Unset);
-                definitions.push(u8::from(is));
-                if is {
-                    values.push(cell, &mut room);
-                }
-            });
+            definitions.push_all(rows.are_set().map(u8::from));
+            take_some(*kind, rows, values);
         }
     }
 
@@ -174,7 +168,7 @@ fn take_all(kind: Kind, rows: BlockColumn<'_, '_>, values: &mut Values) {
         Values::Ints(to) => take_words(rows, to, |word| int(Cell::Count(word))),
         Values::Ports(to) => take_words(rows, to, |word| port(Cell::Count(word))),
         Values::Times(to, unit) => {
-            take_words(rows, to, |word| time(Cell::Time(Time::from_nanos(word as i64)), *unit))
+            take_words(rows, to, |word| time(Cell::Time(Time::from_nanos(word as i64)), *unit));
         }
         Values::Doubles(Numbered::Full(to)) => {
             to.extend(rows.words().map(|word| bits(kind, word)));
@@ -183,7 +177,7 @@ fn take_all(kind: Kind, rows: BlockColumn<'_, '_>, values: &mut Values) {
             take_words(rows, to, |word| known.number(bits(kind, word)));
         }
         Values::Addrs(Numbered::Numbers(known, to)) => {
-            take_addrs(rows, to, |addr| known.number(u128::from_be_bytes(addr.octets())));
+            take_addrs(rows, to, |addr| known.number(addr));
         }
         Values::Addrs(Numbered::Full(to)) => {
             rows.addrs(|addr| to.push_with(|bytes| gannet_log::write_addr(bytes, addr)));
@@ -196,6 +190,40 @@ fn take_all(kind: Kind, rows: BlockColumn<'_, '_>, values: &mut Values) {
         }
         Values::Texts(Numbered::Numbers(known, to)) => take_texts(rows, known, to),
     }
+}
+
+/// The values of rows some of which have one.
+fn take_some(kind: Kind, rows: BlockColumn<'_, '_>, values: &mut Values) {
+    let mut room = Vec::new();
+    match values {
+        Values::Bools(to) => take_some_words(rows, to, |word| word as u8),
+        Values::Ints(to) if kind == Kind::Int => take_some_words(rows, to, |word| word as i64),
+        Values::Ints(to) => take_some_words(rows, to, |word| int(Cell::Count(word))),
+        Values::Ports(to) => take_some_words(rows, to, |word| port(Cell::Count(word))),
+        Values::Doubles(Numbered::Numbers(known, to)) if rows.is_set_or_unset() => {
+            take_some_words(rows, to, |word| known.number(bits(kind, word)));
+        }
+        values => rows.cells(kind, |cell| match cell {
+            Cell::Unset => {}
+            cell => values.push(cell, &mut room),
+        }),
+    }
+}
+
+#[inline(always)]
+fn take_some_words<T: Copy + PartialEq + Default>(
+    rows: BlockColumn<'_, '_>,
+    to: &mut Series<T>,
+    mut value: impl FnMut(u64) -> T,
+) {
+    let (mut values, mut at) = ([T::default(); BLOCK], 0);
+    for (word, is_set) in rows.words().zip(rows.are_set()) {
+        if is_set {
+            values[at % BLOCK] = value(word);
+            at += 1;
+        }
+    }
+    to.push_all(values[..at.min(BLOCK)].iter().copied());
 }
 
 #[inline(always)]
@@ -215,10 +243,10 @@ fn take_words<T: Copy + PartialEq>(
 fn take_addrs(
     rows: BlockColumn<'_, '_>,
     to: &mut Series<u32>,
-    mut number: impl FnMut(Addr) -> u32,
+    mut number: impl FnMut(u128) -> u32,
 ) {
     let (mut numbers, mut at) = ([0; BLOCK], 0);
-    rows.addrs(|addr| {
+    rows.addr_numbers(|addr| {
         numbers[at % BLOCK] = number(addr);
         at += 1;
     });

@@ -57,12 +57,14 @@ pub(super) struct Compressors {
 impl Choice {
     /// How pages of the next row group are compressed, and whether one of them is to be
     /// [looked at](Compressors::look).
-    pub(super) fn next(&mut self, encoding: Encoding) -> (Way, bool) {
+    ///
+    /// Where no row groups follow, none is.
+    pub(super) fn next(&mut self, encoding: Encoding, is_last: bool) -> (Way, bool) {
         if self.of != Some(encoding) {
-            return (Way::Repetitions, true);
+            return (Way::Repetitions, !is_last);
         }
         self.groups += 1;
-        (self.way, self.groups >= GROUPS)
+        (self.way, self.groups >= GROUPS && !is_last)
     }
 }
 
@@ -151,13 +153,13 @@ mod tests {
         let mut compressors = Compressors::new().unwrap();
         let mut choice = Choice::default();
         let encoding = Encoding::PLAIN;
-        assert_eq!(choice.next(encoding), (Way::Repetitions, true));
+        assert_eq!(choice.next(encoding, false), (Way::Repetitions, true));
         let mut room = Vec::new();
         compressors.look(page, encoding, &mut room, &mut choice).unwrap();
-        let (way, again) = choice.next(encoding);
+        let (way, again) = choice.next(encoding, false);
         assert!(!again || page.len() < SHOWING);
         // Pages of another encoding are not known.
-        assert_eq!(choice.next(Encoding::RLE), (Way::Repetitions, true));
+        assert_eq!(choice.next(Encoding::RLE, false), (Way::Repetitions, true));
         for way in [Way::Repetitions, Way::Letters, Way::Base62, Way::Nothing] {
             compressors.compress(way, page, &mut room).unwrap();
             match way.codec() {
@@ -189,8 +191,9 @@ mod tests {
     fn pages_are_looked_at_again() {
         let mut choice = Choice { way: Way::Nothing, of: Some(Encoding::PLAIN), groups: 0 };
         for _ in 1..GROUPS {
-            assert_eq!(choice.next(Encoding::PLAIN), (Way::Nothing, false));
+            assert_eq!(choice.next(Encoding::PLAIN, false), (Way::Nothing, false));
         }
-        assert_eq!(choice.next(Encoding::PLAIN), (Way::Nothing, true));
+        assert_eq!(choice.next(Encoding::PLAIN, true), (Way::Nothing, false));
+        assert_eq!(choice.next(Encoding::PLAIN, false), (Way::Nothing, true));
     }
 }

@@ -53,6 +53,15 @@ struct Collected {
     bloom: bool,
 }
 
+/// What a row group is in its file.
+#[derive(Clone, Copy)]
+pub(crate) struct Place {
+    /// Whether it is to be sorted by the first column.
+    pub(crate) by_time: bool,
+    /// Whether none follows.
+    pub(crate) is_last: bool,
+}
+
 /// What all row groups are made with, one after the other.
 pub(crate) struct Maker {
     pages: Pages,
@@ -115,7 +124,7 @@ impl Group {
     pub(crate) fn write<W: Write + Send>(
         mut self,
         file: &mut SerializedFileWriter<W>,
-        by_time: bool,
+        Place { by_time, is_last }: Place,
         choices: &mut Vec<Choice>,
         maker: &mut Maker,
     ) -> Result<(), Error> {
@@ -135,7 +144,7 @@ impl Group {
             let Collected { mut column, bloom } = collected;
             column.finish(spare);
             let is_sorted = at == 0 && by_time;
-            let wanted = Wanted { descr, rows, is_sorted, bloom };
+            let wanted = Wanted { descr, rows, is_sorted, bloom, is_last };
             pages.write(&column, &wanted, choice, &mut group)?;
             column.keep(spare);
         }

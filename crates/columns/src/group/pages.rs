@@ -64,6 +64,8 @@ pub(super) struct Wanted {
     /// Whether rows are sorted by it.
     pub(super) is_sorted: bool,
     pub(super) bloom: bool,
+    /// Whether no row group follows.
+    pub(super) is_last: bool,
 }
 
 /// The pages written of a column.
@@ -94,11 +96,11 @@ impl Pages {
         choice: &mut Choice,
         to: &mut SerializedRowGroupWriter<'_, W>,
     ) -> Result<(), ParquetError> {
-        let Wanted { descr, rows, is_sorted, bloom } = wanted;
+        let Wanted { descr, rows, is_sorted, bloom, .. } = wanted;
         let (rows, is_sorted, bloom) = (*rows, *is_sorted, *bloom);
         self.chunk.inner_mut().clear();
         let base = self.chunk.bytes_written() as i64;
-        let (way, mut looks) = choice.next(column.values.encoding());
+        let (way, mut looks) = choice.next(column.values.encoding(), wanted.is_last);
         let mut written = Written { way, ..Written::default() };
         let dictionary = match self.dictionary(&column.values) {
             0 => None,
@@ -179,7 +181,7 @@ impl Pages {
         // The reader of a chunk owns it, so it is lent.
         let chunk = Bytes::from(mem::take(self.chunk.inner_mut()));
         to.append_column(&chunk, close)?;
-        *self.chunk.inner_mut() = chunk.into();
+        *self.chunk.inner_mut() = memory_of(chunk);
         Ok(())
     }
 
@@ -191,9 +193,11 @@ impl Pages {
     ) -> Result<(u64, usize), ParquetError> {
         let Self { compressors, body, compressed, chunk } = self;
         compressors.compress(written.way, body, compressed)?;
-        let page = CompressedPage::new(page(Bytes::copy_from_slice(compressed)), body.len());
+        let lent = Bytes::from(mem::take(compressed));
+        let page = CompressedPage::new(page(lent.clone()), body.len());
         let encoding = page.encoding();
         let spec = SerializedPageWriter::new(chunk).write_page(page)?;
+        *compressed = memory_of(lent);
         written.compressed += spec.bytes_written;
         written.uncompressed += spec.uncompressed_size as u64;
         let known = written.encodings.iter_mut();
@@ -290,6 +294,12 @@ impl Written {
         }
         all
     }
+}
+
+/// The memory of bytes that were lent; they are not copied back.
+fn memory_of(mut lent: Bytes) -> Vec<u8> {
+    lent.clear();
+    lent.into()
 }
 
 /// Lengths, packed, and the bytes.

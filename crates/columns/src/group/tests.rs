@@ -107,7 +107,8 @@ fn write(fields: &[Field], bytes: &[u8], rows_of_group: usize, by_time: bool) ->
             let bytes: Vec<u8> = piece.iter().flat_map(|(_, row)| row.iter().copied()).collect();
             group.take(&bytes, piece.iter().map(|(place, _)| number(at, *place)), &mut maker);
         }
-        file.write(group, by_time, &mut maker).unwrap();
+        let is_last = (at + 1) * rows_of_group >= rows_of(bytes).len();
+        file.write(group, Place { by_time, is_last }, &mut maker).unwrap();
     }
     file.finish(0).unwrap();
     scratch

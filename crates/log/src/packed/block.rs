@@ -17,6 +17,7 @@ use super::reader::list;
 use super::reader::text;
 use super::short_of;
 use super::slot_at;
+use super::v4_number;
 
 /// Rows that are read a column at a time: the first values of all of them, then the second ones.
 ///
@@ -184,6 +185,18 @@ impl<'a> BlockColumn<'_, 'a> {
         self.marks.get(row).map_or(self.all, |marks| (marks >> self.bit) as u8 & 3)
     }
 
+    /// Whether rows that have a value have it in its first form: of strings one that may need escaping.
+    #[inline]
+    pub fn is_set_or_unset(&self) -> bool {
+        self.any & OTHER == 0
+    }
+
+    /// Whether each row has a value.
+    #[inline(always)]
+    pub fn are_set(&self) -> impl ExactSizeIterator<Item = bool> {
+        (0..self.places.len()).map(|row| self.mark(row) != UNSET)
+    }
+
     /// The word of all rows, if it is the same.
     #[inline]
     pub fn common(&self) -> Option<u64> {
@@ -229,6 +242,18 @@ impl<'a> BlockColumn<'_, 'a> {
         for place in self.places {
             let row = self.bytes.get(*place as usize..).unwrap_or_default();
             each(addr(row, word(self.bytes, *place, self.at)).unwrap_or_default());
+        }
+    }
+
+    /// The same as numbers whose highest byte is the first one of the address.
+    #[inline(always)]
+    pub fn addr_numbers(&self, mut each: impl FnMut(u128)) {
+        for place in self.places {
+            let slot = word(self.bytes, *place, self.at);
+            each(v4_number(slot).unwrap_or_else(|| {
+                let row = self.bytes.get(*place as usize..).unwrap_or_default();
+                u128::from_be_bytes(addr(row, slot).unwrap_or_default().octets())
+            }));
         }
     }
 

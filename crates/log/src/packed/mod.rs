@@ -118,6 +118,12 @@ fn v4_of(slot: u64) -> Option<Addr> {
     (slot & HERE != 0).then(|| Addr::v4((slot as u32).to_le_bytes()))
 }
 
+/// The same as a number whose highest byte is the first one of the sixteen.
+#[inline(always)]
+fn v4_number(slot: u64) -> Option<u128> {
+    (slot & HERE != 0).then(|| u128::from(0xffff_0000_0000 | u64::from((slot as u32).swap_bytes())))
+}
+
 /// The slot of a string that has room in it.
 #[inline(always)]
 fn short_slot(v: &[u8]) -> Option<u64> {
