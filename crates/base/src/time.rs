@@ -19,6 +19,7 @@ impl Time {
     pub const MIN: Self = Self(i64::MIN);
 
     /// From nanoseconds since the epoch.
+    #[inline]
     pub const fn from_nanos(ns: i64) -> Self {
         Self(ns)
     }
@@ -58,6 +59,7 @@ impl Interval {
     pub const ZERO: Self = Self(0);
 
     /// From nanoseconds.
+    #[inline]
     pub const fn from_nanos(ns: i64) -> Self {
         Self(ns)
     }

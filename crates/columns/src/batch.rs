@@ -228,7 +228,7 @@ impl Values {
 }
 
 /// Text that needs no escaping is nearly always ASCII.
-#[inline]
+#[inline(always)]
 pub(crate) fn plain(v: &[u8], out: &mut Vec<u8>) {
     if v.is_ascii() {
         gannet_log::append(out, v);

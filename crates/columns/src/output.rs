@@ -4,7 +4,6 @@
 mod tests;
 
 use std::io;
-use std::iter;
 use std::mem;
 use std::path::Path;
 use std::path::PathBuf;
@@ -26,6 +25,7 @@ use crate::Error;
 use crate::batch::Batch;
 use crate::group::Group;
 use crate::group::Maker;
+use crate::group::Place;
 use crate::parquet_file::About;
 use crate::parquet_file::ParquetFile;
 use crate::parquet_file::ROWS;
@@ -76,7 +76,7 @@ impl Columns {
                 maker: None,
                 waiting: Waiting::new(memory, options.dir.as_deref()),
                 bytes: Vec::new(),
-                order: Vec::new(),
+                direct: 0,
             },
             live: options.live.clone(),
             rotated: None,
@@ -89,6 +89,13 @@ impl Columns {
 const COLLECTED: usize = 6 << 20;
 /// Rows of a batch in an Arrow file.
 const ARROW_ROWS: usize = 16 << 10;
+/// Most logs whose rows become columns as they arrive, while they are in a near cache. Those of others wait as they are:
+/// columns of a log take as much memory as its rows, and those do not wait in a file.
+const DIRECT: usize = 3;
+/// Bytes of waiting rows with which a log becomes one of these.
+const BUSY: usize = 256 << 10;
+/// Bytes that become columns at a time.
+const AT_A_TIME: usize = 32 << 10;
 /// Most open files of a log. Rows come nearly in the order of time: hardly more than two are
 /// needed.
 const OPEN_PARTS: usize = 4;
@@ -98,9 +105,10 @@ struct Shared {
     /// What row groups of Parquet files are made with, once there are some.
     maker: Option<Maker>,
     waiting: Waiting,
-    /// The rows of a group, and their order.
+    /// Rows that waited.
     bytes: Vec<u8>,
-    order: Vec<Row>,
+    /// How many parts are direct.
+    direct: usize,
 }
 
 struct Writer {
@@ -123,6 +131,8 @@ struct Log {
     by_time: bool,
     /// Number of rows.
     rows: i64,
+    /// Rows of the row group before.
+    before: usize,
     /// By last use, the latest one last.
     open: Vec<Part>,
     /// How many files each part has, in the order of their first rows.
@@ -133,8 +143,16 @@ struct Log {
 struct Part {
     part: i64,
     number: u32,
+    /// Rows that wait.
     rows: Rows,
-    /// The time of the last row written.
+    /// Columns of the rows before these.
+    group: Option<Group>,
+    /// Whether rows become columns as they arrive.
+    is_direct: bool,
+    /// How many rows there are of both, and their bytes.
+    len: usize,
+    bytes: usize,
+    /// The time of the last row.
     end: i64,
     file: Option<Kept>,
 }
@@ -144,17 +162,6 @@ struct To<'a> {
     columns: Columns,
     dir: Option<&'a Path>,
     shared: &'a mut Shared,
-}
-
-/// A collected row.
-#[derive(Clone, Copy)]
-struct Row {
-    /// Nanoseconds; rows without a time come first.
-    time: i64,
-    /// Number in its log.
-    number: i64,
-    /// Its place, behind its length.
-    start: u32,
 }
 
 enum Kept {
@@ -172,6 +179,7 @@ impl PackedWriter for Writer {
                 opened: self.rotated.unwrap_or(stream.opened).as_nanos(),
                 by_time: stream.fields.first().is_some_and(is_time),
                 rows: 0,
+                before: 0,
                 open: Vec::new(),
                 parts: Vec::new(),
             });
@@ -212,7 +220,7 @@ impl PackedWriter for Writer {
             // Files of parts have names of their own, which later files do not have.
             let renames = matches!(columns.partition, Partition::None);
             while let Some(part) = log.open.pop() {
-                let has_rows = part.file.is_some() || part.rows.len > 0;
+                let has_rows = part.file.is_some() || part.len > 0;
                 let file = file_path(&dir, log.path, columns, (part.part, part.number));
                 let mut closed = log.close(part, &mut to, None).map_err(io::Error::from);
                 if has_rows && renames {
@@ -239,37 +247,78 @@ impl Log {
         };
         // Rows of one part that follow each other are collected together.
         let (all, mut rest) = (rows.bytes(), rows);
-        let (mut start, mut run, mut bytes) = (0, 0, 0);
+        let (mut start, mut run) = (0, 0);
         let mut end = 0;
         while let Some(row) = rest.next() {
-            let part = match columns.partition {
-                Partition::None => 0,
-                partition => partition.part(if self.by_time { time_of(row) } else { None }),
-            };
+            let is_divided = !matches!(columns.partition, Partition::None);
+            let mut time = if self.by_time && is_divided { time_of(row) } else { None };
+            let part = columns.partition.part(time);
             if self.open.last().is_none_or(|last| last.part != part) {
-                self.collect(&all[start..end], run, to);
-                (start, run, bytes) = (end, 0, 0);
+                self.collect(&all[start..end], run, to)?;
+                (start, run) = (end, 0);
                 self.select(part, to)?;
             }
             end = all.len() - rest.bytes().len();
             run += 1;
-            bytes += row.len();
-            let waiting = self.open.last().map_or((0, 0), |part| (part.rows.len, part.rows.bytes));
-            if waiting.0 + run >= most_rows || waiting.1 + bytes >= most_bytes {
-                self.collect(&all[start..end], run, to);
-                (start, run, bytes) = (end, 0, 0);
-                self.write_group(to)?;
+            let Some(part) = self.open.last_mut() else { continue };
+            part.len += 1;
+            part.bytes += row.len();
+            let is_full = part.len >= most_rows || part.bytes >= most_bytes;
+            if self.by_time && (is_full || rest.bytes().is_empty()) {
+                time = time_of(row);
+            }
+            part.end = time.unwrap_or(part.end);
+            if is_full {
+                self.collect(&all[start..end], run, to)?;
+                (start, run) = (end, 0);
+                self.write_group(to, false)?;
             }
         }
-        self.collect(&all[start..end], run, to);
-        Ok(())
+        self.collect(&all[start..end], run, to)
     }
 
     /// Collects rows for the last part that is open.
-    fn collect(&mut self, bytes: &[u8], rows: usize, to: &mut To<'_>) {
-        let Some(part) = self.open.last_mut().filter(|_| rows > 0) else { return };
-        to.shared.waiting.append(&mut part.rows, bytes, rows as u32, self.rows);
+    fn collect(&mut self, bytes: &[u8], rows: usize, to: &mut To<'_>) -> Result<(), Error> {
+        let Some(part) = self.open.last_mut().filter(|_| rows > 0) else { return Ok(()) };
+        let first = self.rows;
         self.rows += rows as i64;
+        let shared = &mut *to.shared;
+        if part.is_direct && part.rows.len == 0 && bytes.len() >= AT_A_TIME {
+            let maker = made(&mut shared.maker)?;
+            let group = part.group.get_or_insert_with(|| {
+                Group::new(&self.fields, to.columns.times, self.before, maker)
+            });
+            group.take(bytes, first.., maker);
+            return Ok(());
+        }
+        shared.waiting.append(&mut part.rows, bytes, rows as u32, first);
+        if part.is_direct && part.rows.bytes >= AT_A_TIME {
+            return self.take_waiting(to);
+        }
+        if part.rows.bytes >= BUSY
+            && shared.direct < DIRECT
+            && to.columns.format == ColumnFormat::Parquet
+        {
+            part.is_direct = true;
+            shared.direct += 1;
+            return self.take_waiting(to);
+        }
+        Ok(())
+    }
+
+    /// Makes columns of the rows that wait of the last part that is open.
+    fn take_waiting(&mut self, to: &mut To<'_>) -> Result<(), Error> {
+        let Some(part) = self.open.last_mut() else { return Ok(()) };
+        let Shared { maker, waiting, bytes, .. } = &mut *to.shared;
+        let rows = mem::take(&mut part.rows);
+        waiting.copy(&rows, bytes)?;
+        let maker = made(maker)?;
+        let group = part.group.get_or_insert_with(|| {
+            Group::new(&self.fields, to.columns.times, self.before.max(rows.len), maker)
+        });
+        group.take(bytes, rows.numbers(), maker);
+        waiting.free(rows);
+        Ok(())
     }
 
     /// Makes the part the last of those that are open.
@@ -290,44 +339,33 @@ impl Log {
         });
         let number = self.parts[at].1;
         self.parts[at].1 += 1;
-        let (rows, end) = (Rows::default(), self.opened);
-        self.open.push(Part { part, number, rows, end, file: None });
+        self.open.push(Part {
+            part,
+            number,
+            rows: Rows::default(),
+            group: None,
+            is_direct: false,
+            len: 0,
+            bytes: 0,
+            end: self.opened,
+            file: None,
+        });
         Ok(())
     }
 
-    /// Writes the rows that are collected of the last part that is open.
-    fn write_group(&mut self, to: &mut To<'_>) -> Result<(), Error> {
-        let Self { path, fields, opened, open, by_time, .. } = self;
-        let Some(part) = open.last_mut().filter(|part| part.rows.len > 0) else {
-            return Ok(());
-        };
-        let Shared { maker, waiting, bytes, order } = &mut *to.shared;
-        let rows = mem::take(&mut part.rows);
-        order.clear();
-        order.reserve(rows.len);
-        let numbers = rows.numbers();
-        let len = waiting.copy(&rows, bytes)?;
-        let mut rest = PackedRows::new(bytes);
-        let placed = iter::from_fn(|| {
-            let row = rest.next()?;
-            Some((row, len - rest.bytes().len() - row.len()))
-        });
-        order.extend(placed.zip(numbers).map(|((row, start), number)| {
-            let time = if *by_time { time_of(row) } else { None };
-            Row { time: time.unwrap_or(i64::MIN), number, start: start as u32 }
-        }));
-        waiting.free(rows);
-        if let Some(last) = order.last().filter(|row| row.time != i64::MIN) {
-            part.end = last.time;
-        }
+    /// Writes the rows that are collected of the last part that is open; `is_last` where its file is complete then.
+    fn write_group(&mut self, to: &mut To<'_>, is_last: bool) -> Result<(), Error> {
         let Columns { format, times, .. } = to.columns;
         let is_parquet = format == ColumnFormat::Parquet;
-        if is_parquet && *by_time {
-            // Rows are numbered in this order.
-            if !order.is_sorted_by_key(|row| row.time) {
-                order.sort_by_key(|row| row.time);
-            }
+        if is_parquet && self.open.last().is_some_and(|part| part.rows.len > 0) {
+            self.take_waiting(to)?;
         }
+        let Self { path, fields, opened, open, by_time, before, .. } = self;
+        let Some(part) = open.last_mut().filter(|part| part.len > 0) else {
+            return Ok(());
+        };
+        *before = part.len;
+        (part.len, part.bytes) = (0, 0);
         if let Some(dir) = to.dir
             && part.file.is_none()
         {
@@ -340,23 +378,26 @@ impl Log {
                 Kept::Arrow(Box::new(FileWriter::try_new(file, &schema(fields, times))?))
             });
         }
-        if is_parquet {
-            let maker = match maker {
-                Some(maker) => maker,
-                none => none.insert(Maker::new()?),
-            };
-            let mut group = Group::new(fields, times, order.len(), maker);
-            group.take(bytes, order.iter().map(|row| (row.start, row.number)));
-            if let Some(Kept::Parquet(file)) = &mut part.file {
-                file.write(group)?;
+        let Shared { maker, waiting, bytes, .. } = &mut *to.shared;
+        if let Some(group) = part.group.take() {
+            let maker = made(maker)?;
+            match &mut part.file {
+                Some(Kept::Parquet(file)) => {
+                    let place = Place { by_time: *by_time, is_last };
+                    file.write(group, place, maker)?;
+                }
+                _ => group.keep(maker),
             }
-        } else {
-            let mut batch = Batch::new(fields, times, order.len());
-            PackedRows::new(bytes).for_each(|row| batch.push(row));
-            let batch = batch.finish()?;
-            if let Some(Kept::Arrow(file)) = &mut part.file {
-                file.write(&batch)?;
-            }
+            return Ok(());
+        }
+        let rows = mem::take(&mut part.rows);
+        waiting.copy(&rows, bytes)?;
+        let mut batch = Batch::new(fields, times, rows.len);
+        PackedRows::new(bytes).for_each(|row| batch.push(row));
+        waiting.free(rows);
+        let batch = batch.finish()?;
+        if let Some(Kept::Arrow(file)) = &mut part.file {
+            file.write(&batch)?;
         }
         Ok(())
     }
@@ -364,16 +405,25 @@ impl Log {
     /// Completes the file of a part, at this time or that of its last row.
     fn close(&mut self, part: Part, to: &mut To<'_>, now: Option<Time>) -> Result<(), Error> {
         self.open.push(part);
-        let written = self.write_group(to);
+        let written = self.write_group(to, true);
         let part = self.open.pop();
+        let Some(part) = part else { return written };
+        to.shared.direct -= usize::from(part.is_direct);
         written?;
-        let Some(part) = part else { return Ok(()) };
         match part.file {
             None => Ok(()),
             Some(Kept::Parquet(file)) => file.finish(now.map_or(part.end, Time::as_nanos)),
             Some(Kept::Arrow(file)) => Ok(file.into_inner()?.finish()?),
         }
     }
+}
+
+/// What row groups are made with, once there are some.
+fn made(maker: &mut Option<Maker>) -> io::Result<&mut Maker> {
+    Ok(match maker {
+        Some(maker) => maker,
+        none => none.insert(Maker::new()?),
+    })
 }
 
 /// The time in the first column, in nanoseconds.

@@ -16,7 +16,10 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 
 use crate::Error;
+use crate::group::Choice;
 use crate::group::Group;
+use crate::group::Maker;
+use crate::group::Place;
 use crate::schema::ROW;
 use crate::schema::TimeUnit;
 use crate::schema::schema;
@@ -40,6 +43,8 @@ pub(crate) mod key {
 /// A Parquet file of a log.
 pub(crate) struct ParquetFile {
     writer: SerializedFileWriter<WholeFile>,
+    /// How columns are compressed.
+    choices: Vec<Choice>,
 }
 
 /// What a file holds.
@@ -77,12 +82,17 @@ impl ParquetFile {
         let file = WholeFile::create(path)?;
         let properties = Arc::new(properties.build());
         let writer = SerializedFileWriter::new(file, parquet.root_schema_ptr(), properties)?;
-        Ok(Self { writer })
+        Ok(Self { writer, choices: Vec::new() })
     }
 
     /// Writes a row group.
-    pub(crate) fn write(&mut self, group: Group<'_>) -> Result<(), Error> {
-        group.write(&mut self.writer)
+    pub(crate) fn write(
+        &mut self,
+        group: Group,
+        place: Place,
+        maker: &mut Maker,
+    ) -> Result<(), Error> {
+        group.write(&mut self.writer, place, &mut self.choices, maker)
     }
 
     /// Completes the file.

@@ -82,6 +82,16 @@ impl Buffer {
         Some(cut)
     }
 
+    /// Appends a packed row if there is room for it; returns what was cut to its limit.
+    #[inline(always)]
+    pub(crate) fn packed<R: Row>(&mut self, row: &R) -> Option<Cut> {
+        let mut e = PackedEncoder::new(&mut self.bytes[self.len..], R::LIMITS, R::COLUMNS);
+        row.encode(&mut e);
+        let (n, cut) = e.finish()?;
+        self.len += n;
+        Some(cut)
+    }
+
     /// Doubles the room, or adds a little more than one write.
     #[cold]
     #[inline(never)]
@@ -142,7 +152,7 @@ pub(crate) fn replay(format: Format, fields: &[Field], row: &[u8], out: &mut Buf
                 e.finish()
             }
             Format::Packed => {
-                let mut e = PackedEncoder::new(room, Limits::NONE);
+                let mut e = PackedEncoder::new(room, Limits::NONE, fields.len());
                 crate::packed::replay(fields, row, &mut e);
                 e.finish()
             }
@@ -157,11 +167,7 @@ pub(crate) fn replay(format: Format, fields: &[Field], row: &[u8], out: &mut Buf
 
 #[inline(never)]
 fn packed<R: Row>(out: &mut Buffer, row: &R) -> Option<Cut> {
-    let mut e = PackedEncoder::new(&mut out.bytes[out.len..], R::LIMITS);
-    row.encode(&mut e);
-    let (n, cut) = e.finish()?;
-    out.len += n;
-    Some(cut)
+    out.packed(row)
 }
 
 #[inline(never)]

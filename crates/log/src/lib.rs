@@ -66,6 +66,7 @@ pub use logs::live::Names;
 pub use number::write_addr;
 pub use number::write_count;
 pub use number::write_fixed6;
+pub use packed::BlockColumn;
 pub use packed::Cell;
 pub use packed::Cells;
 pub use packed::Kind;

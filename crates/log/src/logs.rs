@@ -322,10 +322,14 @@ impl Logs {
     pub fn write_in_place<R: Row>(&mut self, row: &R) -> Option<Cut> {
         let i = self.stream(const { slot(R::PATH) }, Shape::of::<R>(), self.now);
         let stream = &mut self.streams[i];
-        if self.options.format != Format::Tsv || !stream.enabled {
+        if !stream.enabled {
             return None;
         }
-        let cut = stream.buffer.tsv(row)?;
+        let cut = match self.options.format {
+            Format::Tsv => stream.buffer.tsv(row)?,
+            Format::Packed => stream.buffer.packed(row)?,
+            Format::Json(_) => return None,
+        };
         stream.rows += 1;
         if stream.buffer.len() >= self.full_at {
             self.filled(i);

@@ -54,6 +54,8 @@ pub trait Row {
     const OPT_IN: bool = false;
     /// Size limits of this stream.
     const LIMITS: Limits = Limits::DEFAULT;
+    /// Number of columns, those on request among them.
+    const COLUMNS: usize;
     /// The columns in order.
     fn fields() -> Vec<Field>;
     /// Writes all columns in order.
@@ -62,6 +64,8 @@ pub trait Row {
 
 /// A value that fills one or more columns.
 pub trait Column {
+    /// How many columns.
+    const COLUMNS: usize = 1;
     /// Appends the columns' descriptions.
     fn describe(name: &'static str, doc: &'static str, out: &mut Vec<Field>);
     /// Writes the columns' values.
@@ -80,6 +84,8 @@ impl<T: Value> Column for T {
 }
 
 impl Column for ConnId {
+    const COLUMNS: usize = 4;
+
     fn describe(_name: &'static str, _doc: &'static str, out: &mut Vec<Field>) {
         let field = |name, ty, doc| Field { name, ty, doc, optional: false };
         out.extend([
@@ -117,6 +123,8 @@ impl<T: Value> Column for Extra<T> {
 /// Rows [written in place](crate::Logs::write_in_place) borrow what is not in registers; without
 /// the borrow the compiler stores the whole row in memory.
 impl Column for &ConnId {
+    const COLUMNS: usize = 4;
+
     fn describe(name: &'static str, doc: &'static str, out: &mut Vec<Field>) {
         ConnId::describe(name, doc, out);
     }
@@ -128,6 +136,8 @@ impl Column for &ConnId {
 }
 
 impl Column for Option<ConnId> {
+    const COLUMNS: usize = 4;
+
     fn describe(name: &'static str, doc: &'static str, out: &mut Vec<Field>) {
         ConnId::describe(name, doc, out);
     }
@@ -184,6 +194,7 @@ macro_rules! row {
             const DOC: &'static str = concat!($($sdoc, "\n"),*);
             $( const LIMITS: $crate::Limits = $limits; )?
             $( const OPT_IN: bool = $crate::row!(@$opt_in); )?
+            const COLUMNS: usize = 0 $(+ <$ty as $crate::Column>::COLUMNS)*;
 
             fn fields() -> Vec<$crate::Field> {
                 let mut out = Vec::new();

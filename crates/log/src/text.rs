@@ -113,11 +113,28 @@ impl<'a> Room<'a> {
         place.map(|place| self.at += fill(place) as u32).is_some()
     }
 
+    /// Leaves room for bytes that are overwritten later.
+    #[inline(always)]
+    pub(crate) fn skip(&mut self, len: usize) {
+        let at = self.at as usize + len;
+        self.at = if at <= self.bytes.len() { at as u32 } else { OVER };
+    }
+
     /// Overwrites the first bytes.
     #[inline(always)]
     pub(crate) fn replace_first<const N: usize>(&mut self, bytes: [u8; N]) {
         if let Some(first) = self.bytes.first_chunk_mut() {
             *first = bytes;
+        }
+    }
+
+    /// Overwrites bytes at a position. The line does not fit if that is out of bounds.
+    #[inline(always)]
+    pub(crate) fn replace<const N: usize>(&mut self, at: u32, bytes: [u8; N]) {
+        let rest = self.bytes.get_mut(at as usize..);
+        match rest.and_then(<[u8]>::first_chunk_mut) {
+            Some(place) => *place = bytes,
+            None => self.at = OVER,
         }
     }
 
@@ -175,7 +192,7 @@ impl Sink for Room<'_> {
 
 /// A text of `N` to `2 * N` bytes as its two ends, which overlap.
 #[inline(always)]
-fn ends<const N: usize>(s: &[u8]) -> Option<([u8; N], [u8; N])> {
+pub(crate) fn ends<const N: usize>(s: &[u8]) -> Option<([u8; N], [u8; N])> {
     let fits = s.len() <= 2 * N;
     fits.then(|| Some((*s.first_chunk()?, *s.last_chunk()?))).flatten()
 }

@@ -3,15 +3,19 @@
 use std::mem;
 
 use gannet_base::Addr;
+use gannet_base::Interval;
+use gannet_base::Time;
+use gannet_log::BlockColumn;
 use gannet_log::Cell;
 use gannet_log::Kind;
-use gannet_log::RowBlock;
 use gannet_log::Type;
 
 use super::BLOCK;
 use super::dictionary::Dictionary;
 use super::dictionary::TextDictionary;
 use super::dictionary::Texts;
+use super::encode::common;
+use super::series::Series;
 use super::spare::Spare;
 use crate::batch::plain;
 use crate::batch::time;
@@ -21,7 +25,7 @@ use crate::schema::TimeUnit;
 pub(super) struct Column {
     kind: Kind,
     /// For each row, or for each element and each list without one: how many levels of it exist, up to `most`.
-    pub(super) definitions: Vec<u8>,
+    pub(super) definitions: Series<u8>,
     /// What a value has.
     pub(super) most: u8,
     /// For a list: 0 where a row begins, 1 for its other elements.
@@ -31,18 +35,18 @@ pub(super) struct Column {
 
 /// The values that exist.
 pub(super) enum Values {
-    Bools(Vec<u8>),
-    Ints(Vec<i64>),
-    Ports(Vec<i64>),
+    Bools(Series<u8>),
+    Ints(Series<i64>),
+    Ports(Series<i64>),
     Doubles(Numbered<Dictionary<u64>, Vec<u64>>),
-    Times(Vec<i64>, TimeUnit),
+    Times(Series<i64>, TimeUnit),
     Addrs(Numbered<Dictionary<u128>, Texts>),
     Texts(Numbered<TextDictionary, Texts>),
 }
 
 /// Values as numbers in a dictionary, or in full where hardly any comes twice.
 pub(super) enum Numbered<D, V> {
-    Numbers(D, Vec<u32>),
+    Numbers(D, Series<u32>),
     Full(V),
 }
 
@@ -62,11 +66,12 @@ impl Column {
     ) -> Self {
         let kind = Kind::of(ty);
         let is_list = matches!(ty, Type::Set(_) | Type::Vector(_));
+        let mut longs = || Series::new(spare.longs(rows));
         let values = match kind {
-            Kind::Bool => Values::Bools(spare.bytes(rows)),
-            Kind::Count | Kind::Int => Values::Ints(spare.longs(rows)),
-            Kind::Port => Values::Ports(spare.longs(rows)),
-            Kind::Time => Values::Times(spare.longs(rows), unit),
+            Kind::Bool => Values::Bools(Series::new(spare.bytes(rows))),
+            Kind::Count | Kind::Int => Values::Ints(longs()),
+            Kind::Port => Values::Ports(longs()),
+            Kind::Time => Values::Times(longs(), unit),
             Kind::Double | Kind::Interval => Values::Doubles(Numbered::new(spare.numbers(rows))),
             Kind::Addr => Values::Addrs(Numbered::new(spare.numbers(rows))),
             Kind::Text if is_id => Values::Texts(Numbered::Full(spare.texts(rows, rows * TEXT))),
@@ -74,7 +79,7 @@ impl Column {
         };
         Self {
             kind,
-            definitions: spare.bytes(rows),
+            definitions: Series::new(spare.bytes(rows)),
             most: if is_list { 3 } else { 1 },
             repetitions: is_list.then(|| spare.bytes(rows)),
             values,
@@ -85,103 +90,67 @@ impl Column {
     pub(super) fn of_numbers(numbers: Vec<i64>) -> Self {
         Self {
             kind: Kind::Int,
-            definitions: Vec::new(),
+            definitions: Series::new(Vec::new()),
             most: 0,
             repetitions: None,
-            values: Values::Ints(numbers),
+            values: Values::Ints(Series::new(numbers)),
         }
     }
 
     /// Gives the memory back.
     pub(super) fn keep(self, spare: &mut Spare) {
-        spare.keep_bytes(self.definitions);
+        spare.keep_bytes(self.definitions.into_memory());
         self.repetitions.into_iter().for_each(|levels| spare.keep_bytes(levels));
         match self.values {
-            Values::Bools(all) => spare.keep_bytes(all),
-            Values::Ints(all) | Values::Ports(all) | Values::Times(all, _) => spare.keep_longs(all),
+            Values::Bools(all) => spare.keep_bytes(all.into_memory()),
+            Values::Ints(all) | Values::Ports(all) | Values::Times(all, _) => {
+                spare.keep_longs(all.into_memory());
+            }
             Values::Doubles(Numbered::Full(_)) => {}
             Values::Addrs(Numbered::Full(all)) | Values::Texts(Numbered::Full(all)) => {
                 spare.keep_texts(all);
             }
             Values::Doubles(Numbered::Numbers(_, all))
             | Values::Addrs(Numbered::Numbers(_, all))
-            | Values::Texts(Numbered::Numbers(_, all)) => spare.keep_numbers(all),
+            | Values::Texts(Numbered::Numbers(_, all)) => spare.keep_numbers(all.into_memory()),
         }
     }
 
-    /// Takes the next value of each of up to [`BLOCK`] rows.
-    pub(super) fn take(&mut self, rows: &mut RowBlock<'_>, spare: &mut Spare) {
+    /// Takes the values of up to [`BLOCK`] rows.
+    pub(super) fn take(&mut self, rows: BlockColumn<'_, '_>) {
         // Values of a block are collected in arrays of this size: more would be lost.
         assert!(rows.len() <= BLOCK, "{} rows in a block of {BLOCK}", rows.len());
         let Self { kind, definitions, repetitions, values, .. } = self;
-        let there = definitions;
         if let Some(repetitions) = repetitions {
-            take_lists(*kind, rows, (there, repetitions), values);
-            return self.review(ENOUGH, spare);
+            if rows.is_unset() {
+                definitions.push_same(0, rows.len());
+                repetitions.resize(repetitions.len() + rows.len(), 0);
+            } else {
+                take_all_lists(*kind, rows, (definitions, repetitions), values);
+            }
+        } else if rows.is_unset() {
+            definitions.push_same(0, rows.len());
+        } else if rows.is_set() || rows.is_plain() && *kind == Kind::Text {
+            definitions.push_same(1, rows.len());
+            take_all(*kind, rows, values);
+        } else {
+            definitions.push_all(rows.are_set().map(u8::from));
+            take_some(*kind, rows, values);
         }
-        match values {
-            Values::Bools(to) => scalars(Kind::Bool, rows, there, to, |cell| {
-                u8::from(matches!(cell, Cell::Bool(true)))
-            }),
-            Values::Ints(to) if *kind == Kind::Int => scalars(Kind::Int, rows, there, to, int),
-            Values::Ints(to) => scalars(Kind::Count, rows, there, to, int),
-            Values::Ports(to) => scalars(Kind::Port, rows, there, to, port),
-            Values::Times(to, unit) => {
-                scalars(Kind::Time, rows, there, to, |cell| time(cell, *unit));
-            }
-            Values::Doubles(Numbered::Full(to)) if *kind == Kind::Double => {
-                scalars(Kind::Double, rows, there, to, double);
-            }
-            Values::Doubles(Numbered::Full(to)) => {
-                scalars(Kind::Interval, rows, there, to, double);
-            }
-            Values::Doubles(Numbered::Numbers(known, to)) => {
-                let number = |cell: Cell<'_>| match cell {
-                    Cell::Unset => 0,
-                    cell => known.number(double(cell)),
-                };
-                match kind {
-                    Kind::Double => scalars(Kind::Double, rows, there, to, number),
-                    _ => scalars(Kind::Interval, rows, there, to, number),
-                }
-            }
-            Values::Addrs(Numbered::Numbers(known, to)) => {
-                scalars(Kind::Addr, rows, there, to, |cell| match cell {
-                    Cell::Addr(addr) => known.number(u128::from_be_bytes(addr.octets())),
-                    _ => 0,
-                });
-            }
-            Values::Addrs(Numbered::Full(to)) => push_texts(Kind::Addr, rows, there, to),
-            Values::Texts(Numbered::Full(to)) => push_texts(Kind::Text, rows, there, to),
-            Values::Texts(Numbered::Numbers(known, to)) => {
-                let mut room = Vec::new();
-                let mut last: (Option<&[u8]>, bool, u32) = (None, false, 0);
-                scalars(Kind::Text, rows, there, to, |cell| {
-                    let (v, is_plain) = match cell {
-                        Cell::Plain(v) => (v, true),
-                        Cell::String(v) => (v, false),
-                        _ => return 0,
-                    };
-                    // Rows have the value of the row before very often.
-                    if last.1 != is_plain || !last.0.is_some_and(|last| same(last, v)) {
-                        room.clear();
-                        text(cell, &mut room);
-                        last = (Some(v), is_plain, known.number(&room));
-                    }
-                    last.2
-                });
-            }
-        }
-        self.review(ENOUGH, spare);
+    }
+
+    /// Gives a dictionary up that saves nothing, once it shows that. Where this happens decides what is written.
+    pub(super) fn review(&mut self, spare: &mut Spare) {
+        self.give_up(ENOUGH, spare);
     }
 
     /// No more rows follow.
     pub(super) fn finish(&mut self, spare: &mut Spare) {
-        self.review(0, spare);
+        self.give_up(0, spare);
     }
 
-    /// Gives dictionaries up that save nothing, once they have more than a number of entries.
-    fn review(&mut self, enough: usize, spare: &mut Spare) {
+    /// Gives a dictionary up that saves nothing, if it has more than a number of entries.
+    fn give_up(&mut self, enough: usize, spare: &mut Spare) {
         match &mut self.values {
             Values::Doubles(to) => to.review(enough),
             Values::Addrs(to) => to.review(enough, spare),
@@ -191,70 +160,184 @@ impl Column {
     }
 }
 
-/// The values of single ones, and in `there` whether there is one.
-#[inline(always)]
-fn scalars<'a, T: Copy + Default>(
-    kind: Kind,
-    rows: &mut RowBlock<'a>,
-    there: &mut Vec<u8>,
-    to: &mut Vec<T>,
-    mut value: impl FnMut(Cell<'a>) -> T,
-) {
-    // One of a missing value is overwritten by the next.
-    let (mut values, mut is_there) = ([T::default(); BLOCK], [0; BLOCK]);
-    let (mut at, mut end) = (0, 0);
-    rows.scalars(kind, |cell| {
-        let is = !matches!(cell, Cell::Unset);
-        is_there[at % BLOCK] = u8::from(is);
-        values[end % BLOCK] = value(cell);
-        at += 1;
-        end += usize::from(is);
-    });
-    there.extend_from_slice(&is_there[..at.min(BLOCK)]);
-    to.extend_from_slice(&values[..end.min(BLOCK)]);
-}
-
-/// The same of texts in full.
-#[inline(always)]
-fn push_texts(kind: Kind, rows: &mut RowBlock<'_>, there: &mut Vec<u8>, to: &mut Texts) {
-    rows.scalars(kind, |cell| {
-        let is = !matches!(cell, Cell::Unset);
-        there.push(u8::from(is));
-        if is {
-            to.push_with(|bytes| text(cell, bytes));
+/// The values of rows that all have one.
+fn take_all(kind: Kind, rows: BlockColumn<'_, '_>, values: &mut Values) {
+    match values {
+        Values::Bools(to) => take_words(rows, to, |word| word as u8),
+        Values::Ints(to) if kind == Kind::Int => take_words(rows, to, |word| word as i64),
+        Values::Ints(to) => take_words(rows, to, |word| int(Cell::Count(word))),
+        Values::Ports(to) => take_words(rows, to, |word| port(Cell::Count(word))),
+        Values::Times(to, unit) => {
+            take_words(rows, to, |word| time(Cell::Time(Time::from_nanos(word as i64)), *unit));
         }
-    });
+        Values::Doubles(Numbered::Full(to)) => {
+            to.extend(rows.words().map(|word| bits(kind, word)));
+        }
+        Values::Doubles(Numbered::Numbers(known, to)) => {
+            take_words(rows, to, |word| known.number(bits(kind, word)));
+        }
+        Values::Addrs(Numbered::Numbers(known, to)) => {
+            take_addrs(rows, to, |addr| known.number(addr));
+        }
+        Values::Addrs(Numbered::Full(to)) => {
+            rows.addrs(|addr| to.push_with(|bytes| gannet_log::write_addr(bytes, addr)));
+        }
+        Values::Texts(Numbered::Full(to)) if rows.is_plain() => {
+            rows.texts(|v| to.push_with(|bytes| plain(v, bytes)));
+        }
+        Values::Texts(Numbered::Full(to)) => {
+            rows.texts(|v| to.push_with(|bytes| gannet_log::column_text(v, bytes)));
+        }
+        Values::Texts(Numbered::Numbers(known, to)) => take_texts(rows, known, to),
+    }
 }
 
-fn take_lists(
+/// The values of rows some of which have one.
+fn take_some(kind: Kind, rows: BlockColumn<'_, '_>, values: &mut Values) {
+    let mut room = Vec::new();
+    match values {
+        Values::Bools(to) => take_some_words(rows, to, |word| word as u8),
+        Values::Ints(to) if kind == Kind::Int => take_some_words(rows, to, |word| word as i64),
+        Values::Ints(to) => take_some_words(rows, to, |word| int(Cell::Count(word))),
+        Values::Ports(to) => take_some_words(rows, to, |word| port(Cell::Count(word))),
+        Values::Doubles(Numbered::Numbers(known, to)) if rows.is_set_or_unset() => {
+            take_some_words(rows, to, |word| known.number(bits(kind, word)));
+        }
+        values => rows.cells(kind, |cell| match cell {
+            Cell::Unset => {}
+            cell => values.push(cell, &mut room),
+        }),
+    }
+}
+
+#[inline(always)]
+fn take_some_words<T: Copy + PartialEq + Default>(
+    rows: BlockColumn<'_, '_>,
+    to: &mut Series<T>,
+    mut value: impl FnMut(u64) -> T,
+) {
+    let (mut values, mut at) = ([T::default(); BLOCK], 0);
+    for (word, is_set) in rows.words().zip(rows.are_set()) {
+        if is_set {
+            values[at % BLOCK] = value(word);
+            at += 1;
+        }
+    }
+    to.push_all(values[..at.min(BLOCK)].iter().copied());
+}
+
+#[inline(always)]
+fn take_words<T: Copy + PartialEq>(
+    rows: BlockColumn<'_, '_>,
+    to: &mut Series<T>,
+    mut value: impl FnMut(u64) -> T,
+) {
+    match rows.common() {
+        Some(word) => to.push_same(value(word), rows.len()),
+        None => to.push_all(rows.words().map(value)),
+    }
+}
+
+/// The numbers of addresses.
+#[inline(always)]
+fn take_addrs(
+    rows: BlockColumn<'_, '_>,
+    to: &mut Series<u32>,
+    mut number: impl FnMut(u128) -> u32,
+) {
+    let (mut numbers, mut at) = ([0; BLOCK], 0);
+    rows.addr_numbers(|addr| {
+        numbers[at % BLOCK] = number(addr);
+        at += 1;
+    });
+    push_numbers(&numbers[..at.min(BLOCK)], to);
+}
+
+/// The numbers of texts. Rows have the value of the row before very often.
+fn take_texts(rows: BlockColumn<'_, '_>, known: &mut TextDictionary, to: &mut Series<u32>) {
+    let is_plain = rows.is_plain();
+    let mut room = Vec::new();
+    let mut number = |v: &[u8]| {
+        room.clear();
+        text(if is_plain { Cell::Plain(v) } else { Cell::String(v) }, &mut room);
+        known.number(&room)
+    };
+    if let Some(word) = rows.common()
+        && let Some(len) = BlockColumn::short(word)
+    {
+        let v = word.to_le_bytes();
+        return to.push_same(number(v.get(..len).unwrap_or_default()), rows.len());
+    }
+    let mut last: (Option<&[u8]>, u32) = (None, 0);
+    let (mut numbers, mut at) = ([0; BLOCK], 0);
+    rows.texts(|v| {
+        if !last.0.is_some_and(|last| same(last, v)) {
+            last = (Some(v), number(v));
+        }
+        numbers[at % BLOCK] = last.1;
+        at += 1;
+    });
+    push_numbers(&numbers[..at.min(BLOCK)], to);
+}
+
+fn push_numbers(numbers: &[u32], to: &mut Series<u32>) {
+    match common(numbers) {
+        Some(number) => to.push_same(number, numbers.len()),
+        None => to.push_all(numbers.iter().copied()),
+    }
+}
+
+fn take_all_lists(
     kind: Kind,
-    rows: &mut RowBlock<'_>,
-    (definitions, repetitions): (&mut Vec<u8>, &mut Vec<u8>),
+    rows: BlockColumn<'_, '_>,
+    levels: (&mut Series<u8>, &mut Vec<u8>),
     values: &mut Values,
 ) {
     let mut room = Vec::new();
+    match (kind, values) {
+        (Kind::Text, Values::Texts(Numbered::Full(to))) => {
+            take_lists(Kind::Text, rows, levels, |cell| to.push_with(|bytes| text(cell, bytes)));
+        }
+        (Kind::Interval, Values::Doubles(Numbered::Numbers(known, to))) => {
+            take_lists(Kind::Interval, rows, levels, |cell| to.push(known.number(double(cell))));
+        }
+        (_, values) => take_lists(kind, rows, levels, |cell| values.push(cell, &mut room)),
+    }
+}
+
+#[inline(always)]
+fn take_lists<'a>(
+    kind: Kind,
+    rows: BlockColumn<'_, 'a>,
+    (definitions, repetitions): (&mut Series<u8>, &mut Vec<u8>),
+    mut push: impl FnMut(Cell<'a>),
+) {
     rows.lists(kind, |list| {
-        let empty = u8::from(list.is_some());
+        let Some(list) = list else {
+            repetitions.push(0);
+            return definitions.push(0);
+        };
         let mut first = 0;
-        for cell in list.into_iter().flatten() {
+        for cell in list {
             repetitions.push(first);
             first = 1;
             definitions.push(match cell {
                 Cell::Unset => 2,
                 cell => {
-                    values.push(cell, &mut room);
+                    push(cell);
                     3
                 }
             });
         }
         if first == 0 {
             repetitions.push(0);
-            definitions.push(empty);
+            definitions.push(1);
         }
     });
 }
 
 impl Values {
+    #[inline]
     fn push(&mut self, cell: Cell<'_>, room: &mut Vec<u8>) {
         match self {
             Self::Bools(to) => to.push(u8::from(matches!(cell, Cell::Bool(true)))),
@@ -294,6 +377,15 @@ fn double(cell: Cell<'_>) -> u64 {
     }
 }
 
+/// A double or an interval as it is packed.
+#[inline(always)]
+fn bits(kind: Kind, word: u64) -> u64 {
+    match kind {
+        Kind::Interval => double(Cell::Interval(Interval::from_nanos(word as i64))),
+        _ => word,
+    }
+}
+
 /// Whether two texts are equal, without a call if they are short.
 #[inline(always)]
 fn same(a: &[u8], b: &[u8]) -> bool {
@@ -324,10 +416,11 @@ fn is_poor(distinct: usize, values: usize, enough: usize) -> bool {
 
 impl<D: Default, V> Numbered<D, V> {
     fn new(numbers: Vec<u32>) -> Self {
-        Self::Numbers(D::default(), numbers)
+        Self::Numbers(D::default(), Series::new(numbers))
     }
 }
 
+/// A new number is pushed in all of these, so that a poor dictionary has no equal ones.
 impl Numbered<Dictionary<u64>, Vec<u64>> {
     #[inline(always)]
     fn push(&mut self, bits: u64) {
@@ -341,7 +434,9 @@ impl Numbered<Dictionary<u64>, Vec<u64>> {
         if let Self::Numbers(known, numbers) = self
             && is_poor(known.keys.len(), numbers.len(), enough)
         {
-            *self = Self::Full(numbers.iter().map(|at| known.keys[*at as usize]).collect());
+            let numbers = numbers.all();
+            let bits = numbers.some().iter().map(|at| known.keys[*at as usize]);
+            *self = Self::Full(bits.collect());
         }
     }
 }
@@ -363,10 +458,11 @@ impl Numbered<Dictionary<u128>, Texts> {
             && is_poor(known.keys.len(), numbers.len(), enough)
         {
             let mut texts = spare.texts(numbers.len(), numbers.len() * TEXT);
-            for at in numbers.iter() {
+            for at in numbers.all().some() {
                 texts.push_with(|bytes| write_addr(known.keys[*at as usize], bytes));
             }
-            spare.keep_numbers(mem::take(numbers));
+            let numbers = mem::replace(numbers, Series::new(Vec::new()));
+            spare.keep_numbers(numbers.into_memory());
             *self = Self::Full(texts);
         }
     }
@@ -395,11 +491,12 @@ impl Numbered<TextDictionary, Texts> {
             && is_poor(known.texts.len(), numbers.len(), enough)
         {
             let mut texts = spare.texts(numbers.len(), numbers.len() * TEXT);
-            for at in numbers.iter() {
+            for at in numbers.all().some() {
                 let text = known.texts.get(*at as usize);
                 texts.push_with(|bytes| bytes.extend_from_slice(text));
             }
-            spare.keep_numbers(mem::take(numbers));
+            let numbers = mem::replace(numbers, Series::new(Vec::new()));
+            spare.keep_numbers(numbers.into_memory());
             *self = Self::Full(texts);
         }
     }

@@ -2,16 +2,19 @@
 
 use std::iter;
 
+use super::series::Part;
+
 /// Appends levels or numbers of dictionary entries, all below 2^`width`: runs of equal values, and the others packed.
-pub(super) fn hybrid<T>(values: &[T], width: u32, out: &mut Vec<u8>)
+pub(super) fn hybrid<T>(values: Part<'_, T>, width: u32, out: &mut Vec<u8>)
 where
     T: Copy + PartialEq + Into<u64>,
 {
     /// Values are packed in groups of eight.
     const GROUP: usize = 8;
-    if let Some(first) = common(values) {
-        return run_of(first, values.len(), width, out);
-    }
+    let values = match values.united() {
+        Part::Same(value, times) => return run_of(value, times, width, out),
+        Part::All(values) => values,
+    };
     // A run costs about three bytes, with the beginning of what is packed after it.
     let worth = GROUP + 24 / width.max(1) as usize;
     // Where the values begin that are to be packed.
@@ -67,6 +70,21 @@ fn packed_run<T: Copy + Into<u64>>(values: &[T], width: u32, out: &mut Vec<u8>) 
     out.resize(end, 0);
 }
 
+/// Appends bits, the first ones lowest.
+pub(super) fn bits(values: Part<'_, u8>, out: &mut Vec<u8>) {
+    match values {
+        Part::All(values) => pack(values, 1, out),
+        Part::Same(value, times) => {
+            let end = out.len() + times.div_ceil(8);
+            out.resize(end, if value == 0 { 0 } else { 0xff });
+            // Those behind the last one are 0.
+            if let (Some(last), rest @ 1..) = (out.last_mut(), times % 8) {
+                *last &= (1 << rest) - 1;
+            }
+        }
+    }
+}
+
 /// Appends the low bits of values, the first ones lowest, up to the last byte that has some.
 pub(super) fn pack<T: Copy + Into<u64>>(values: &[T], width: u32, out: &mut Vec<u8>) {
     if width > 32 {
@@ -112,20 +130,24 @@ fn pack_wide<T: Copy + Into<u64>>(values: &[T], width: u32, out: &mut Vec<u8>) {
 }
 
 /// Appends integers as the packed differences of neighbours (`DELTA_BINARY_PACKED`).
-pub(super) fn delta(values: &[i64], out: &mut Vec<u8>) {
+pub(super) fn delta(values: Part<'_, i64>, out: &mut Vec<u8>) {
     const BLOCK: usize = 128;
     const MINIBLOCK: usize = 32;
     varint(BLOCK as u64, out);
     varint((BLOCK / MINIBLOCK) as u64, out);
     varint(values.len() as u64, out);
+    let values = match values.united() {
+        Part::Same(value, times) => {
+            varint(zigzag(value), out);
+            // Each block has the least difference and the widths of what is above it.
+            let blocks = (times - 1).div_ceil(BLOCK);
+            out.resize(out.len() + blocks * (1 + BLOCK / MINIBLOCK), 0);
+            return;
+        }
+        Part::All(values) => values,
+    };
     let Some((first, rest)) = values.split_first() else { return varint(0, out) };
     varint(zigzag(*first), out);
-    if common(values).is_some() {
-        // Each block has the least difference and the widths of what is above it.
-        let blocks = rest.len().div_ceil(BLOCK);
-        out.resize(out.len() + blocks * (1 + BLOCK / MINIBLOCK), 0);
-        return;
-    }
     let mut before = *first;
     for block in rest.chunks(BLOCK) {
         let mut deltas = [0_i64; BLOCK];
@@ -134,6 +156,11 @@ pub(super) fn delta(values: &[i64], out: &mut Vec<u8>) {
             *to = v.wrapping_sub(*previous);
         }
         before = block.last().copied().unwrap_or(before);
+        if let Some(same) = common(&deltas[..block.len()]) {
+            varint(zigzag(same), out);
+            out.extend_from_slice(&[0; BLOCK / MINIBLOCK]);
+            continue;
+        }
         let least = deltas[..block.len()].iter().fold(i64::MAX, |least, d| least.min(*d));
         varint(zigzag(least), out);
         let mut above = [0_u64; BLOCK];

@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use parquet::basic::BoundaryOrder;
-use parquet::basic::CompressionCodec;
 use parquet::basic::Encoding;
 use parquet::basic::Type;
 use parquet::bloom_filter::Sbbf;
@@ -25,18 +24,22 @@ use parquet::file::writer::SerializedPageWriter;
 use parquet::file::writer::SerializedRowGroupWriter;
 use parquet::file::writer::TrackedWrite;
 use parquet::schema::types::ColumnDescPtr;
-use zstd::bulk::Compressor;
 
+use super::bloom::Filter;
 use super::column::Column;
 use super::column::Numbered;
 use super::column::Values;
 use super::column::write_addr;
+use super::compress::Choice;
+use super::compress::Compressors;
+use super::compress::Way;
 use super::dictionary::Texts;
-use super::encode::common;
+use super::encode::bits;
 use super::encode::delta;
 use super::encode::hybrid;
-use super::encode::pack;
 use super::encode::width_of;
+use super::series::Part;
+use super::series::Series;
 
 /// Rows of a page at the most.
 const ROWS: usize = 16 << 10;
@@ -44,14 +47,9 @@ const ROWS: usize = 16 << 10;
 const TIME_ROWS: usize = 4 << 10;
 /// About as many bytes has a page at the most.
 const BYTES: usize = 1 << 20;
-/// How often a bloom filter says that it has a value that it has not.
-const FALSE_POSITIVES: f64 = 0.01;
-/// Compression level.
-const LEVEL: i32 = 1;
-
 /// Makes pages of columns, in memory that it keeps.
 pub(super) struct Pages {
-    compressor: Compressor<'static>,
+    compressors: Compressors,
     /// A page before it is compressed, and after that.
     body: Vec<u8>,
     compressed: Vec<u8>,
@@ -66,11 +64,14 @@ pub(super) struct Wanted {
     /// Whether rows are sorted by it.
     pub(super) is_sorted: bool,
     pub(super) bloom: bool,
+    /// Whether no row group follows.
+    pub(super) is_last: bool,
 }
 
 /// The pages written of a column.
 #[derive(Default)]
 struct Written {
+    way: Way,
     encodings: Vec<PageEncodingStats>,
     compressed: u64,
     uncompressed: u64,
@@ -80,7 +81,7 @@ struct Written {
 impl Pages {
     pub(super) fn new() -> std::io::Result<Self> {
         Ok(Self {
-            compressor: Compressor::new(LEVEL)?,
+            compressors: Compressors::new()?,
             body: Vec::new(),
             compressed: Vec::new(),
             chunk: TrackedWrite::new(Vec::new()),
@@ -92,13 +93,15 @@ impl Pages {
         &mut self,
         column: &Column,
         wanted: &Wanted,
+        choice: &mut Choice,
         to: &mut SerializedRowGroupWriter<'_, W>,
     ) -> Result<(), ParquetError> {
-        let Wanted { descr, rows, is_sorted, bloom } = wanted;
+        let Wanted { descr, rows, is_sorted, bloom, .. } = wanted;
         let (rows, is_sorted, bloom) = (*rows, *is_sorted, *bloom);
         self.chunk.inner_mut().clear();
         let base = self.chunk.bytes_written() as i64;
-        let mut written = Written::default();
+        let (way, mut looks) = choice.next(column.values.encoding(), wanted.is_last);
+        let mut written = Written { way, ..Written::default() };
         let dictionary = match self.dictionary(&column.values) {
             0 => None,
             entries => {
@@ -126,6 +129,10 @@ impl Pages {
             let there = column.there(page_levels.clone());
             let page_values = values..values + there;
             let encoding = self.data(column, page_levels.clone(), page_values.clone());
+            if mem::take(&mut looks) {
+                let Self { compressors, body, compressed, .. } = self;
+                compressors.look(body, column.values.encoding(), compressed, choice)?;
+            }
             let page = |buf| Page::DataPage {
                 buf,
                 num_values: page_levels.len() as u32,
@@ -138,7 +145,7 @@ impl Pages {
             written.offsets.append_row_count(page_rows as i64);
             written.offsets.append_offset_and_size(offset as i64 - base, len as i32);
             if let (Some(index), Values::Times(times, _)) = (&mut index, &column.values) {
-                let (least, greatest) = bounds(&times[page_values.clone()], is_sorted);
+                let (least, greatest) = bounds(times.part(page_values.clone()), is_sorted);
                 let bytes = |v: Option<i64>| v.map_or(Vec::new(), |v| v.to_le_bytes().to_vec());
                 let nulls = page_levels.len() - there;
                 index.append(there == 0, bytes(least), bytes(greatest), nulls as i64);
@@ -152,7 +159,7 @@ impl Pages {
             });
         }
         let metadata = ColumnChunkMetaData::builder(Arc::clone(descr))
-            .set_compression_codec(CompressionCodec::ZSTD)
+            .set_compression_codec(way.codec())
             .set_encodings(written.encodings())
             .set_page_encoding_stats(written.encodings)
             .set_total_compressed_size(written.compressed as i64)
@@ -166,7 +173,7 @@ impl Pages {
             bytes_written: written.compressed,
             rows_written: rows as u64,
             metadata,
-            bloom_filter: if bloom { column.bloom_filter()? } else { None },
+            bloom_filter: if bloom { column.bloom_filter() } else { None },
             column_index: index.map(ColumnIndexBuilder::build).transpose()?,
             offset_index: Some(written.offsets.build()),
         };
@@ -174,7 +181,7 @@ impl Pages {
         // The reader of a chunk owns it, so it is lent.
         let chunk = Bytes::from(mem::take(self.chunk.inner_mut()));
         to.append_column(&chunk, close)?;
-        *self.chunk.inner_mut() = chunk.into();
+        *self.chunk.inner_mut() = memory_of(chunk);
         Ok(())
     }
 
@@ -184,13 +191,13 @@ impl Pages {
         page: impl FnOnce(Bytes) -> Page,
         written: &mut Written,
     ) -> Result<(u64, usize), ParquetError> {
-        let Self { compressor, body, compressed, chunk } = self;
-        compressed.clear();
-        compressed.reserve(zstd::zstd_safe::compress_bound(body.len()));
-        compressor.compress_to_buffer(body, compressed)?;
-        let page = CompressedPage::new(page(Bytes::copy_from_slice(compressed)), body.len());
+        let Self { compressors, body, compressed, chunk } = self;
+        compressors.compress(written.way, body, compressed)?;
+        let lent = Bytes::from(mem::take(compressed));
+        let page = CompressedPage::new(page(lent.clone()), body.len());
         let encoding = page.encoding();
         let spec = SerializedPageWriter::new(chunk).write_page(page)?;
+        *compressed = memory_of(lent);
         written.compressed += spec.bytes_written;
         written.uncompressed += spec.uncompressed_size as u64;
         let known = written.encodings.iter_mut();
@@ -242,42 +249,37 @@ impl Pages {
         let body = &mut self.body;
         let Column { repetitions, definitions, most, .. } = column;
         if let Some(repetitions) = repetitions {
-            with_length(body, |body| hybrid(&repetitions[levels.clone()], 1, body));
+            let some = Part::All(&repetitions[levels.clone()]);
+            with_length(body, |body| hybrid(some, 1, body));
         }
         if *most > 0 {
             let width = width_of(u64::from(*most));
-            with_length(body, |body| hybrid(&definitions[levels], width, body));
+            with_length(body, |body| hybrid(definitions.part(levels), width, body));
         }
         if values.is_empty() {
             return Encoding::PLAIN;
         }
-        let mut numbers = |entries: usize, numbers: &[u32]| {
+        let mut numbers = |entries: usize, numbers: &Series<u32>| {
             let width = width_of(entries as u64 - 1);
             body.push(width as u8);
-            hybrid(&numbers[values.clone()], width, body);
-            Encoding::RLE_DICTIONARY
+            hybrid(numbers.part(values.clone()), width, body);
         };
         match &column.values {
-            Values::Bools(all) => {
-                pack(&all[values], 1, body);
-                Encoding::PLAIN
-            }
+            Values::Bools(all) => bits(all.part(values), body),
             Values::Ints(all) | Values::Ports(all) | Values::Times(all, _) => {
-                delta(&all[values], body);
-                Encoding::DELTA_BINARY_PACKED
+                delta(all.part(values), body);
             }
             Values::Doubles(Numbered::Full(all)) => {
                 body.extend(all[values].iter().flat_map(|bits| bits.to_le_bytes()));
-                Encoding::PLAIN
             }
             Values::Addrs(Numbered::Full(all)) | Values::Texts(Numbered::Full(all)) => {
                 texts(all, values, body);
-                Encoding::DELTA_LENGTH_BYTE_ARRAY
             }
             Values::Doubles(Numbered::Numbers(known, all)) => numbers(known.keys.len(), all),
             Values::Addrs(Numbered::Numbers(known, all)) => numbers(known.keys.len(), all),
             Values::Texts(Numbered::Numbers(known, all)) => numbers(known.texts.len(), all),
         }
+        column.values.encoding()
     }
 }
 
@@ -294,6 +296,12 @@ impl Written {
     }
 }
 
+/// The memory of bytes that were lent; they are not copied back.
+fn memory_of(mut lent: Bytes) -> Vec<u8> {
+    lent.clear();
+    lent.into()
+}
+
 /// Lengths, packed, and the bytes.
 fn texts(all: &Texts, values: Range<usize>, body: &mut Vec<u8>) {
     let ends = &all.ends[values.clone()];
@@ -301,7 +309,7 @@ fn texts(all: &Texts, values: Range<usize>, body: &mut Vec<u8>) {
     let mut before = start;
     let lengths: Vec<_> =
         ends.iter().map(|end| i64::from(end - mem::replace(&mut before, *end))).collect();
-    delta(&lengths, body);
+    delta(Part::All(&lengths), body);
     body.extend_from_slice(&all.bytes[start as usize..before as usize]);
 }
 
@@ -327,40 +335,55 @@ impl Column {
         if self.most == 0 {
             return levels.len();
         }
-        let definitions = &self.definitions[levels];
-        definitions.iter().map(|level| usize::from(*level == self.most)).sum()
+        let is_there = |level: &u8| usize::from(*level == self.most);
+        match self.definitions.part(levels) {
+            Part::Same(level, times) => is_there(&level) * times,
+            Part::All(levels) => levels.iter().map(is_there).sum(),
+        }
     }
 
     /// Rules out most values that do not exist.
-    fn bloom_filter(&self) -> Result<Option<Sbbf>, ParquetError> {
-        let filter = |values: usize| Sbbf::new_with_ndv_fpp(values as u64, FALSE_POSITIVES);
-        Ok(Some(match &self.values {
+    fn bloom_filter(&self) -> Option<Sbbf> {
+        let mut filter;
+        match &self.values {
             Values::Addrs(Numbered::Full(all)) | Values::Texts(Numbered::Full(all)) => {
-                let mut filter = filter(all.len())?;
+                filter = Filter::new(all.len());
                 all.iter().for_each(|text| filter.insert(text));
-                filter
             }
             Values::Texts(Numbered::Numbers(known, _)) => {
-                let mut filter = filter(known.texts.len())?;
+                filter = Filter::new(known.texts.len());
                 known.texts.iter().for_each(|text| filter.insert(text));
-                filter
             }
             Values::Addrs(Numbered::Numbers(known, _)) => {
-                let mut filter = filter(known.keys.len())?;
+                filter = Filter::new(known.keys.len());
                 let mut text = Vec::new();
                 for octets in &known.keys {
                     text.clear();
                     write_addr(*octets, &mut text);
-                    filter.insert(text.as_slice());
+                    filter.insert(&text);
                 }
-                filter
             }
-            _ => return Ok(None),
-        }))
+            _ => return None,
+        }
+        Some(filter.finish())
     }
 }
 
 impl Values {
+    /// How they are encoded.
+    fn encoding(&self) -> Encoding {
+        match self {
+            Self::Bools(_) | Self::Doubles(Numbered::Full(_)) => Encoding::PLAIN,
+            Self::Ints(_) | Self::Ports(_) | Self::Times(..) => Encoding::DELTA_BINARY_PACKED,
+            Self::Addrs(Numbered::Full(_)) | Self::Texts(Numbered::Full(_)) => {
+                Encoding::DELTA_LENGTH_BYTE_ARRAY
+            }
+            Self::Doubles(Numbered::Numbers(..))
+            | Self::Addrs(Numbered::Numbers(..))
+            | Self::Texts(Numbered::Numbers(..)) => Encoding::RLE_DICTIONARY,
+        }
+    }
+
     /// About as many bytes do they take.
     fn size(&self) -> usize {
         match self {
@@ -377,11 +400,11 @@ impl Values {
 
 /// How many are missing, and the bounds of numbers.
 fn statistics(column: &Column, wanted: &Wanted, missing: usize) -> Statistics {
-    let bounds_of = |all: &[i64]| bounds(all, wanted.is_sorted);
+    let bounds_of = |all: &Series<i64>| bounds(all.all(), wanted.is_sorted);
     let missing = Some(missing as u64);
     match &column.values {
         Values::Bools(all) => {
-            let (least, greatest) = bounds(all, false);
+            let (least, greatest) = bounds(all.all(), false);
             let is = |v: Option<u8>| v.map(|v| v != 0);
             Statistics::boolean(is(least), is(greatest), None, missing, false)
         }
@@ -416,8 +439,9 @@ fn statistics(column: &Column, wanted: &Wanted, missing: usize) -> Statistics {
 }
 
 /// The least and the greatest.
-fn bounds<T: Copy + Ord>(all: &[T], is_sorted: bool) -> (Option<T>, Option<T>) {
-    if is_sorted || common(all).is_some() {
+fn bounds<T: Copy + Ord>(all: Part<'_, T>, is_sorted: bool) -> (Option<T>, Option<T>) {
+    let all = all.some();
+    if is_sorted {
         return (all.first().copied(), all.last().copied());
     }
     let Some(first) = all.first() else { return (None, None) };

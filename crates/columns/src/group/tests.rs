@@ -13,6 +13,8 @@ use gannet_base::Addr;
 use gannet_base::Interval;
 use gannet_base::Time;
 use gannet_log::Cell;
+use gannet_log::Cells;
+use gannet_log::Kind;
 use gannet_log::PackedRows;
 use gannet_log::RowPacker;
 use gannet_log::Type;
@@ -77,22 +79,36 @@ impl Drop for Scratch {
     }
 }
 
-/// Where the rows of a buffer begin.
-fn places(bytes: &[u8]) -> Vec<u32> {
+/// The rows of a buffer, with their lengths, each with the place where it begins.
+fn rows_of(bytes: &[u8]) -> Vec<(i64, &[u8])> {
     let base = bytes.as_ptr() as usize;
-    PackedRows::new(bytes).map(|row| (row.as_ptr() as usize - base) as u32).collect()
+    let whole = |row: &[u8]| {
+        let at = row.as_ptr() as usize - base;
+        (at as i64, &bytes[at - size_of::<u32>()..at + row.len()])
+    };
+    PackedRows::new(bytes).map(whole).collect()
 }
 
-/// Writes row groups of that many rows each.
-fn write(fields: &[Field], bytes: &[u8], rows_of_group: usize) -> Scratch {
+/// The number of a row.
+fn number(group: usize, place: i64) -> i64 {
+    group as i64 + place
+}
+
+/// Writes row groups of that many rows each, sorted or not.
+fn write(fields: &[Field], bytes: &[u8], rows_of_group: usize, by_time: bool) -> Scratch {
     let scratch = Scratch::new();
     let about = About { name: "test", fields, unit: UNIT, opened: 0 };
     let mut file = ParquetFile::create(&scratch.0, about).unwrap();
     let mut maker = Maker::new().unwrap();
-    for (number, some) in (0..).zip(places(bytes).chunks(rows_of_group)) {
-        let mut group = Group::new(fields, UNIT, some.len(), &mut maker);
-        group.take(bytes, some.iter().map(|place| (*place, number + i64::from(*place))));
-        file.write(group).unwrap();
+    for (at, some) in rows_of(bytes).chunks(rows_of_group).enumerate() {
+        let mut group = Group::new(fields, UNIT, some.len() / 2, &mut maker);
+        // In pieces of several lengths.
+        for piece in some.chunks(1 + rows_of_group % 700) {
+            let bytes: Vec<u8> = piece.iter().flat_map(|(_, row)| row.iter().copied()).collect();
+            group.take(&bytes, piece.iter().map(|(place, _)| number(at, *place)), &mut maker);
+        }
+        let is_last = (at + 1) * rows_of_group >= rows_of(bytes).len();
+        file.write(group, Place { by_time, is_last }, &mut maker).unwrap();
     }
     file.finish(0).unwrap();
     scratch
@@ -114,24 +130,38 @@ fn arrays(fields: &[Field], bytes: &[u8]) -> RecordBatch {
     batch.finish().unwrap()
 }
 
-fn check(fields: &[Field], bytes: &[u8], rows_of_group: usize) {
-    let scratch = write(fields, bytes, rows_of_group);
-    let (found, expected) = (read(&scratch), arrays(fields, bytes));
-    assert_eq!(found.num_columns(), expected.num_columns() + 1);
-    for (at, field) in fields.iter().enumerate() {
-        assert_eq!(found.column(at).to_data(), expected.column(at).to_data(), "{}", field.name);
+/// The time of a row as it is written, the least one if there is none.
+fn time_of(row: &[u8]) -> i64 {
+    match Cells::new(&row[size_of::<u32>()..]).scalar(Kind::Time) {
+        Cell::Time(t) => t.as_nanos() / 1_000,
+        _ => i64::MIN,
     }
-    let numbers = found.column(fields.len()).as_any().downcast_ref::<Int64Array>().unwrap();
-    let expected = places(bytes);
-    let expected = expected
-        .chunks(rows_of_group)
-        .enumerate()
-        .flat_map(|(group, some)| some.iter().map(move |place| group as i64 + i64::from(*place)));
-    assert!(numbers.values().iter().copied().eq(expected));
+}
+
+fn check(fields: &[Field], bytes: &[u8], rows_of_group: usize) {
+    for by_time in [false, true] {
+        let scratch = write(fields, bytes, rows_of_group, by_time);
+        let (mut sorted, mut numbers) = (Vec::new(), Vec::new());
+        for (at, some) in rows_of(bytes).chunks(rows_of_group).enumerate() {
+            let mut some = some.to_vec();
+            if by_time {
+                some.sort_by_key(|(_, row)| time_of(row));
+            }
+            sorted.extend(some.iter().flat_map(|(_, row)| row.iter().copied()));
+            numbers.extend(some.iter().map(|(place, _)| number(at, *place)));
+        }
+        let (found, expected) = (read(&scratch), arrays(fields, &sorted));
+        assert_eq!(found.num_columns(), expected.num_columns() + 1);
+        for (at, field) in fields.iter().enumerate() {
+            assert_eq!(found.column(at).to_data(), expected.column(at).to_data(), "{}", field.name);
+        }
+        let found = found.column(fields.len()).as_any().downcast_ref::<Int64Array>().unwrap();
+        assert_eq!(*found.values(), numbers);
+    }
 }
 
 /// A value of a small or of a large range.
-fn number() -> impl Strategy<Value = i64> {
+fn any_number() -> impl Strategy<Value = i64> {
     prop_oneof![Just(0), 0_i64..5, any::<i64>(), Just(i64::MIN), Just(i64::MAX)]
 }
 
@@ -140,7 +170,8 @@ struct Row(Vec<Option<(i64, Vec<u8>)>>);
 
 fn row() -> impl Strategy<Value = Row> {
     let text = prop_oneof![Just(b"same".to_vec()), proptest::collection::vec(0_u8.., 0..30)];
-    proptest::collection::vec(proptest::option::weighted(0.8, (number(), text)), 14).prop_map(Row)
+    proptest::collection::vec(proptest::option::weighted(0.8, (any_number(), text)), 14)
+        .prop_map(Row)
 }
 
 fn pack(row: &Row, packer: &mut RowPacker) {
@@ -230,7 +261,7 @@ fn no_column_has_a_value() {
 #[test]
 fn only_ids_and_addresses_have_bloom_filters() {
     let fields = fields();
-    let scratch = write(&fields, many(3_000).rows(), 1_000);
+    let scratch = write(&fields, many(3_000).rows(), 1_000, true);
     let metadata = scratch.metadata();
     let file = File::open(&scratch.0).unwrap();
     for group in metadata.row_groups() {
@@ -257,7 +288,7 @@ fn only_ids_and_addresses_have_bloom_filters() {
 fn columns_are_compressed_and_have_statistics() {
     let fields = fields();
     let packer = many(30_000);
-    let scratch = write(&fields, packer.rows(), 1 << 20);
+    let scratch = write(&fields, packer.rows(), 1 << 20, true);
     let metadata = scratch.metadata();
     let group = metadata.row_group(0);
     assert_eq!(group.sorting_columns().unwrap()[0].column_idx, 0);
@@ -281,8 +312,8 @@ fn columns_are_compressed_and_have_statistics() {
 fn the_same_rows_are_the_same_bytes() {
     // And rows of a group leave nothing behind in the memory that the next one is made in.
     let (fields, packer) = (fields(), many(4_000));
-    let once = fs::read(&write(&fields, packer.rows(), 1 << 20).0).unwrap();
-    let again = fs::read(&write(&fields, packer.rows(), 1 << 20).0).unwrap();
+    let once = fs::read(&write(&fields, packer.rows(), 1 << 20, true).0).unwrap();
+    let again = fs::read(&write(&fields, packer.rows(), 1 << 20, true).0).unwrap();
     assert!(once == again);
     let mut twice = packer.rows().to_vec();
     twice.extend_from_slice(packer.rows());

@@ -1,22 +1,23 @@
 //! A reader of the columns of many rows.
 
-use std::hint::black_box;
+use gannet_base::Addr;
 
 use super::Cell;
+use super::GROUP;
 use super::Kind;
 use super::List;
 use super::OTHER;
-use super::SECONDS;
 use super::UNSET;
+use super::VALUE;
+use super::WORD;
+use super::marks_at;
+use super::reader::addr;
 use super::reader::cell;
 use super::reader::list;
-use gannet_base::Addr;
-use gannet_base::Interval;
-use gannet_base::Time;
-
-/// Bytes of a line of a cache, and those of a near cache that rows may fill.
-const LINE: usize = 64;
-const NEAR: usize = 256 << 10;
+use super::reader::text;
+use super::short_of;
+use super::slot_at;
+use super::v4_number;
 
 /// Rows that are read a column at a time: the first values of all of them, then the second ones.
 ///
@@ -24,26 +25,63 @@ const NEAR: usize = 256 << 10;
 #[derive(Clone, Debug)]
 pub struct RowBlock<'a> {
     bytes: &'a [u8],
-    /// Where the next value of each row is.
+    /// Number of columns.
+    columns: usize,
+    /// Where each row begins, behind its length.
     places: Vec<u32>,
+    /// The next column.
+    column: usize,
+    /// The marks of its group and the slots of that, of the first row.
+    first: [u64; 1 + GROUP],
+    /// The bits in which other rows differ.
+    differences: [u64; 1 + GROUP],
+    /// The marks of each row, if some differ.
+    marks: Vec<u64>,
+    /// The bits that all marks have, and those that some have.
+    all: u64,
+    any: u64,
+}
+
+/// One column of the rows of a block.
+#[derive(Clone, Copy, Debug)]
+pub struct BlockColumn<'b, 'a> {
+    bytes: &'a [u8],
+    places: &'b [u32],
+    /// The marks of each row, or, if all have the same, none.
+    marks: &'b [u64],
+    /// Where the mark is among those of its group.
+    bit: u32,
+    /// Where the slot is in its row.
+    at: usize,
+    /// The bits of the mark that all rows have, and those that some have.
+    all: u8,
+    any: u8,
+    /// The slot of the first row, and the bits in which those of others differ.
+    first: u64,
+    differences: u64,
 }
 
 impl<'a> RowBlock<'a> {
-    /// No rows yet, of a buffer.
-    pub fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes, places: Vec::new() }
+    /// No rows yet, of a buffer of rows with that many columns.
+    pub fn new(bytes: &'a [u8], columns: usize) -> Self {
+        Self {
+            bytes,
+            columns,
+            places: Vec::new(),
+            column: 0,
+            first: [0; 1 + GROUP],
+            differences: [0; 1 + GROUP],
+            marks: Vec::new(),
+            all: 0,
+            any: 0,
+        }
     }
 
     /// Begins with the rows that begin at these places, each behind its length.
     pub fn begin(&mut self, places: impl Iterator<Item = u32>) {
+        self.column = 0;
         self.places.clear();
         self.places.extend(places);
-        let (Some(first), Some(last)) = (self.places.first(), self.places.last()) else { return };
-        // Rows that lie one after another come into a near cache at once, as a stream.
-        let stream = self.bytes.get(*first as usize..*last as usize).unwrap_or_default();
-        if stream.len() < NEAR {
-            black_box(stream.iter().step_by(LINE).fold(0, |all, byte| all ^ byte));
-        }
     }
 
     /// The number of rows.
@@ -56,90 +94,187 @@ impl<'a> RowBlock<'a> {
         self.places.is_empty()
     }
 
-    /// The next value of each row, a single one.
-    #[inline(always)]
-    pub fn scalars(&mut self, kind: Kind, mut each: impl FnMut(Cell<'a>)) {
-        for place in &mut self.places {
-            each(scalar(self.bytes, place, kind));
+    /// The next column.
+    pub fn next_column(&mut self) -> BlockColumn<'_, 'a> {
+        let column = self.column;
+        self.column += 1;
+        if column.is_multiple_of(GROUP) {
+            self.compare(column);
+        }
+        let in_group = column % GROUP;
+        let bit = 2 * in_group as u32;
+        let [all, any] = [self.all, self.any].map(|marks| (marks >> bit) as u8 & 3);
+        BlockColumn {
+            bytes: self.bytes,
+            places: &self.places,
+            marks: &self.marks,
+            bit,
+            at: slot_at(column),
+            all,
+            any,
+            first: self.first[1 + in_group],
+            differences: self.differences[1 + in_group],
         }
     }
 
-    /// The next value of each row, a list.
-    #[inline]
-    pub fn lists(&mut self, kind: Kind, mut each: impl FnMut(Option<List<'a>>)) {
-        for place in &mut self.places {
-            each(read(self.bytes, place, |rest| list(rest, kind)));
+    /// Compares the marks and slots of the group that begins with a column, a row at a time.
+    fn compare(&mut self, column: usize) {
+        let words = 1 + self.columns.saturating_sub(column).min(GROUP);
+        let at = marks_at(column);
+        let bytes = self.bytes;
+        let group = |place: &u32| {
+            let start = *place as usize + at;
+            bytes.get(start..start + words * WORD).unwrap_or_default().as_chunks::<WORD>().0
+        };
+        (self.first, self.differences) = ([0; 1 + GROUP], [0; 1 + GROUP]);
+        let Some(place) = self.places.first() else { return };
+        for (to, word) in self.first.iter_mut().zip(group(place)) {
+            *to = u64::from_le_bytes(*word);
         }
-    }
-}
-
-/// Reads something at a place, which moves behind it.
-#[inline]
-fn read<'a, T>(bytes: &'a [u8], place: &mut u32, read: impl FnOnce(&mut &'a [u8]) -> T) -> T {
-    let mut rest = bytes.get(*place as usize..).unwrap_or_default();
-    let result = read(&mut rest);
-    *place = (bytes.len() - rest.len()) as u32;
-    result
-}
-
-/// As [`cell`] has it, with one comparison of bounds.
-#[inline(always)]
-fn scalar<'a>(bytes: &'a [u8], place: &mut u32, kind: Kind) -> Cell<'a> {
-    let found = match kind {
-        Kind::Bool => value(bytes, place, |_, [v]: [u8; 1]| Cell::Bool(v != 0)),
-        Kind::Addr => value(bytes, place, |_, octets| Cell::Addr(Addr::v6(octets))),
-        Kind::Text => text(bytes, place),
-        _ => value(bytes, place, |mark, bytes| {
-            let word = u64::from_le_bytes(bytes);
-            match kind {
-                Kind::Int => Cell::Int(word as i64),
-                Kind::Double => Cell::Double(f64::from_bits(word)),
-                Kind::Time | Kind::Interval if mark == SECONDS => {
-                    Cell::Seconds(f64::from_bits(word))
-                }
-                Kind::Time if mark == OTHER => Cell::FarTime(f64::from_bits(word)),
-                Kind::Time => Cell::Time(Time::from_nanos(word as i64)),
-                Kind::Interval => Cell::Interval(Interval::from_nanos(word as i64)),
-                _ => Cell::Count(word),
+        for place in &self.places {
+            let known = self.differences.iter_mut().zip(&self.first);
+            for ((differences, first), word) in known.zip(group(place)) {
+                *differences |= u64::from_le_bytes(*word) ^ first;
             }
-        }),
-    };
-    found.unwrap_or_else(|| near_the_end(bytes, place, kind))
-}
-
-/// A value of a fixed size, if that many bytes are left.
-#[inline(always)]
-fn value<'a, const N: usize>(
-    bytes: &'a [u8],
-    place: &mut u32,
-    of: impl FnOnce(u8, [u8; N]) -> Cell<'a>,
-) -> Option<Cell<'a>> {
-    let (mark, rest) = bytes.get(*place as usize..)?.split_first()?;
-    let value = rest.first_chunk::<N>()?;
-    *place += 1;
-    if *mark == UNSET {
-        return Some(Cell::Unset);
+        }
+        self.marks.clear();
+        (self.all, self.any) = (self.first[0], self.first[0]);
+        if self.differences[0] != 0 {
+            self.marks.extend(self.places.iter().map(|place| word(bytes, *place, at)));
+            (self.all, self.any) = self
+                .marks
+                .iter()
+                .fold((u64::MAX, 0), |(all, any), marks| (all & marks, any | marks));
+        }
     }
-    *place += N as u32;
-    Some(of(*mark, *value))
 }
 
 #[inline(always)]
-fn text<'a>(bytes: &'a [u8], place: &mut u32) -> Option<Cell<'a>> {
-    let (mark, rest) = bytes.get(*place as usize..)?.split_first()?;
-    let (len, rest) = rest.split_first_chunk::<4>()?;
-    if *mark == UNSET {
-        *place += 1;
-        return Some(Cell::Unset);
-    }
-    let len = u32::from_le_bytes(*len);
-    let text = rest.get(..len as usize)?;
-    *place += 5 + len;
-    Some(if *mark == OTHER { Cell::Plain(text) } else { Cell::String(text) })
+fn word(bytes: &[u8], place: u32, at: usize) -> u64 {
+    let rest = bytes.get(place as usize + at..);
+    rest.and_then(<[u8]>::first_chunk).map_or(0, |word| u64::from_le_bytes(*word))
 }
 
-#[cold]
-#[inline(never)]
-fn near_the_end<'a>(bytes: &'a [u8], place: &mut u32, kind: Kind) -> Cell<'a> {
-    read(bytes, place, |rest| cell(rest, kind)).unwrap_or(Cell::Unset)
+impl<'a> BlockColumn<'_, 'a> {
+    /// Whether no row has a value.
+    #[inline]
+    pub fn is_unset(&self) -> bool {
+        self.all_have(UNSET)
+    }
+
+    /// Whether every row has a value in its first form: of strings one that may need escaping.
+    #[inline]
+    pub fn is_set(&self) -> bool {
+        self.all_have(VALUE)
+    }
+
+    /// Whether every row has a string that needs no escaping.
+    #[inline]
+    pub fn is_plain(&self) -> bool {
+        self.all_have(OTHER)
+    }
+
+    #[inline]
+    fn all_have(&self, mark: u8) -> bool {
+        (self.all, self.any) == (mark, mark)
+    }
+
+    /// The mark of the row at an index.
+    #[inline(always)]
+    fn mark(&self, row: usize) -> u8 {
+        self.marks.get(row).map_or(self.all, |marks| (marks >> self.bit) as u8 & 3)
+    }
+
+    /// Whether rows that have a value have it in its first form: of strings one that may need escaping.
+    #[inline]
+    pub fn is_set_or_unset(&self) -> bool {
+        self.any & OTHER == 0
+    }
+
+    /// Whether each row has a value.
+    #[inline(always)]
+    pub fn are_set(&self) -> impl ExactSizeIterator<Item = bool> {
+        (0..self.places.len()).map(|row| self.mark(row) != UNSET)
+    }
+
+    /// The word of all rows, if it is the same.
+    #[inline]
+    pub fn common(&self) -> Option<u64> {
+        (self.differences == 0).then_some(self.first)
+    }
+
+    /// The number of rows.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Whether there are no rows.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    /// The words of the rows: of numbers, times and intervals the values.
+    #[inline]
+    pub fn words(&self) -> impl ExactSizeIterator<Item = u64> {
+        self.places.iter().map(|place| word(self.bytes, *place, self.at))
+    }
+
+    /// The length of the string in a word, which is that many first bytes of it; `None` if it is elsewhere.
+    #[inline]
+    pub fn short(word: u64) -> Option<usize> {
+        short_of(word)
+    }
+
+    /// The string of each row, if [all](Self::is_plain) have [one](Self::is_set).
+    #[inline(always)]
+    pub fn texts(&self, mut each: impl FnMut(&'a [u8])) {
+        for place in self.places {
+            let row = self.bytes.get(*place as usize..).unwrap_or_default();
+            each(text(row, word(self.bytes, *place, self.at), self.at).unwrap_or_default());
+        }
+    }
+
+    /// The address of each row, if [all](Self::is_set) have one.
+    #[inline(always)]
+    pub fn addrs(&self, mut each: impl FnMut(Addr)) {
+        for place in self.places {
+            let row = self.bytes.get(*place as usize..).unwrap_or_default();
+            each(addr(row, word(self.bytes, *place, self.at)).unwrap_or_default());
+        }
+    }
+
+    /// The same as numbers whose highest byte is the first one of the address.
+    #[inline(always)]
+    pub fn addr_numbers(&self, mut each: impl FnMut(u128)) {
+        for place in self.places {
+            let slot = word(self.bytes, *place, self.at);
+            each(v4_number(slot).unwrap_or_else(|| {
+                let row = self.bytes.get(*place as usize..).unwrap_or_default();
+                u128::from_be_bytes(addr(row, slot).unwrap_or_default().octets())
+            }));
+        }
+    }
+
+    /// The value of each row, a single one.
+    #[inline(always)]
+    pub fn cells(&self, kind: Kind, mut each: impl FnMut(Cell<'a>)) {
+        for (at, place) in self.places.iter().enumerate() {
+            let slot = word(self.bytes, *place, self.at);
+            let row = self.bytes.get(*place as usize..).unwrap_or_default();
+            let mark = self.mark(at);
+            each(cell(row, (mark, slot, self.at), kind).unwrap_or(Cell::Unset));
+        }
+    }
+
+    /// The value of each row, a list.
+    #[inline(always)]
+    pub fn lists(&self, kind: Kind, mut each: impl FnMut(Option<List<'a>>)) {
+        for (at, place) in self.places.iter().enumerate() {
+            let slot = word(self.bytes, *place, self.at);
+            let row = self.bytes.get(*place as usize..).unwrap_or_default();
+            each(list(row, (self.mark(at), slot), kind));
+        }
+    }
 }

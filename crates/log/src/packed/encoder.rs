@@ -1,4 +1,4 @@
-//! Writers of packed rows.
+//! The writer of packed rows.
 
 use std::fmt::Display;
 
@@ -6,20 +6,32 @@ use gannet_base::Addr;
 use gannet_base::ConnId;
 use gannet_base::Interval;
 use gannet_base::Time;
+use gannet_base::Uid;
 
-use super::Cell;
+use super::GROUP;
 use super::Kind;
 use super::OTHER;
 use super::PREFIX;
 use super::SECONDS;
+use super::SHORT;
 use super::UNSET;
 use super::VALUE;
+use super::WORD;
+use super::marks_at;
+use super::place_of;
+use super::placed;
+use super::rest_at;
+use super::short_of;
+use super::short_slot;
+use super::slot_at;
+use super::v4_slot;
 use crate::row::Cut;
 use crate::row::Limits;
 use crate::text::Room;
 use crate::text::Sink;
 use crate::text::append;
 use crate::value::Encoder;
+use crate::value::Port;
 use crate::value::Value;
 
 /// Writes a row as packed values.
@@ -27,49 +39,125 @@ use crate::value::Value;
 /// A value may be written in several pieces, and an address or number as its text: in the row it is
 /// one value of its column's type.
 pub struct PackedEncoder<'a> {
+    /// The row; its end is that of the rest.
     out: Room<'a>,
+    /// Where the rest begins.
+    rest: u32,
+    /// Where the slot of the current column is.
+    slot: u32,
+    /// Where the marks of its group are.
+    marks_at: u32,
+    marks: u64,
+    /// Where its mark is among them.
+    bit: u32,
     limits: Limits,
     cut: Cut,
     /// Kind of the current column, or of its elements.
     kind: Kind,
-    /// Offset of its text, once it has begun.
+    /// Whether values are elements of a list.
+    is_element: bool,
+    /// Offset of the text of the current value, once it has begun.
     text: u32,
 }
 
 impl<'a> PackedEncoder<'a> {
-    /// Writes a row to `room`; call [`finish`](Self::finish) after the last column.
+    /// Writes a row of at most that many columns to `room`; call [`finish`](Self::finish) after the last one.
     #[inline(always)]
-    pub fn new(room: &'a mut [u8], limits: Limits) -> Self {
+    pub fn new(room: &'a mut [u8], limits: Limits, columns: usize) -> Self {
         let mut out = Room::new(room);
-        out.put([0; PREFIX], PREFIX);
-        Self { out, limits, cut: Cut::default(), kind: Kind::Text, text: 0 }
+        let rest = PREFIX + rest_at(columns);
+        out.skip(rest);
+        Self {
+            out,
+            rest: rest as u32,
+            slot: (PREFIX + slot_at(0)) as u32,
+            marks_at: (PREFIX + marks_at(0)) as u32,
+            marks: 0,
+            bit: 0,
+            limits,
+            cut: Cut::default(),
+            kind: Kind::Text,
+            is_element: false,
+            text: 0,
+        }
     }
 
     /// Ends the row; returns its length and what was cut to its limit. `None` if `room` was too
     /// small: write the row again with more room.
     #[inline(always)]
     pub fn finish(mut self) -> Option<(usize, Cut)> {
+        self.out.replace(self.marks_at, self.marks.to_le_bytes());
         let len = self.out.written()?;
-        self.out.replace_first(((len - PREFIX) as u32).to_le_bytes());
+        let head = (len - PREFIX) as u64 | u64::from(self.rest - PREFIX as u32) << 32;
+        self.out.replace_first(head.to_le_bytes());
         Some((len, self.cut))
     }
 
     /// A mark and eight bytes.
     #[inline(always)]
     fn word(&mut self, mark: u8, v: u64) {
-        self.out.put(marked(mark, v.to_le_bytes()), 9);
+        if self.is_element {
+            self.out.put(marked(mark, v.to_le_bytes()), 9);
+        } else {
+            self.out.replace(self.slot, v.to_le_bytes());
+            self.mark(mark);
+        }
+    }
+
+    /// Marks the current column.
+    #[inline(always)]
+    fn mark(&mut self, mark: u8) {
+        self.marks |= u64::from(mark) << self.bit;
+    }
+
+    /// The next column.
+    #[inline(always)]
+    fn advance(&mut self) {
+        self.slot += WORD as u32;
+        self.bit += 2;
+    }
+
+    /// The next columns are those of another group.
+    #[cold]
+    #[inline(never)]
+    fn next_group(&mut self) {
+        self.out.replace(self.marks_at, self.marks.to_le_bytes());
+        self.marks_at = self.slot;
+        self.slot += WORD as u32;
+        (self.marks, self.bit) = (0, 0);
     }
 
     /// A piece of text.
     #[inline(always)]
     fn piece(&mut self, mark: u8, v: &[u8]) {
         let start = self.text;
-        if start == 0 {
-            self.text = self.out.position();
-            self.out.with(|room, at| text(room, at, mark, v));
-        } else {
-            self.out.with(|room, at| more_text(room, at, (start, mark), v));
+        if start > 0 {
+            return self.more(mark, v);
         }
+        if self.is_element {
+            self.text = self.out.position();
+            self.out.with(|room, at| element_text(room, at, mark, v));
+        } else {
+            self.text = self.slot;
+            self.mark(mark);
+            let (slot, rest) = (self.slot, self.rest);
+            self.out.with(|room, at| text(room, at, (slot, rest), v));
+        }
+    }
+
+    /// Another piece of the text. All of it needs escapes if a piece does.
+    #[cold]
+    #[inline(never)]
+    fn more(&mut self, mark: u8, v: &[u8]) {
+        let (start, rest) = (self.text, self.rest);
+        if self.is_element {
+            return self.out.with(|room, at| more_element_text(room, at, (start, mark), v));
+        }
+        if mark == VALUE {
+            self.marks &= !(3 << self.bit);
+            self.mark(VALUE);
+        }
+        self.out.with(|room, at| more_text(room, at, (start, rest), v));
     }
 
     /// A value of another type than the column.
@@ -83,7 +171,8 @@ impl<'a> PackedEncoder<'a> {
             Kind::Double => self.word(VALUE, number().to_bits()),
             Kind::Time | Kind::Interval => self.word(SECONDS, number().to_bits()),
             Kind::Count | Kind::Port | Kind::Int => self.word(VALUE, number() as u64),
-            Kind::Bool | Kind::Addr => self.out.put([UNSET], 1),
+            Kind::Bool | Kind::Addr if self.is_element => self.out.put([UNSET], 1),
+            Kind::Bool | Kind::Addr => {}
         }
     }
 }
@@ -95,18 +184,56 @@ fn marked(mark: u8, v: [u8; 8]) -> [u8; 9] {
     [mark, a, b, c, d, e, f, g, h]
 }
 
+/// Writes a text to its slot or to the rest.
 #[inline(never)]
-fn text(room: &mut [u8], at: u32, mark: u8, v: &[u8]) -> u32 {
+fn text(room: &mut [u8], at: u32, (slot, rest): (u32, u32), v: &[u8]) -> u32 {
+    let mut out = Room::at(room, at);
+    let word = short_slot(v).unwrap_or_else(|| {
+        append(&mut out, v);
+        placed(v.len(), at.wrapping_sub(rest) as usize)
+    });
+    out.replace(slot, word.to_le_bytes());
+    out.place()
+}
+
+/// Writes the name of a connection or a file to the rest: it hardly ever has room in its slot.
+#[inline(never)]
+fn uid(room: &mut [u8], at: u32, (slot, rest): (u32, u32), v: &Uid) -> u32 {
+    let mut out = Room::at(room, at);
+    let (text, len) = v.text();
+    out.put(text, len);
+    out.replace(slot, placed(len, at.wrapping_sub(rest) as usize).to_le_bytes());
+    out.place()
+}
+
+/// More of the text of a slot.
+fn more_text(room: &mut [u8], at: u32, (slot, rest): (u32, u32), v: &[u8]) -> u32 {
+    let known = room.get(slot as usize..).and_then(<[u8]>::first_chunk);
+    let word = known.map_or(0, |known| u64::from_le_bytes(*known));
+    let Some(len) = short_of(word) else {
+        // It is the last one in the rest.
+        let (len, place) = place_of(word);
+        let mut out = Room::at(room, at);
+        append(&mut out, v);
+        out.replace(slot, placed(len + v.len(), place).to_le_bytes());
+        return out.place();
+    };
+    let mut whole = word.to_le_bytes()[..len.min(SHORT)].to_vec();
+    whole.extend_from_slice(v);
+    text(room, at, (slot, rest), &whole)
+}
+
+#[inline(never)]
+fn element_text(room: &mut [u8], at: u32, mark: u8, v: &[u8]) -> u32 {
     let mut out = Room::at(room, at);
     out.put(marked(mark, (v.len() as u64).to_le_bytes()), 5);
     append(&mut out, v);
     out.place()
 }
 
-/// More of the text that begins at `start`: updates its length, and marks all of it as needing
+/// More of the element that begins at `start`: updates its length, and marks all of it as needing
 /// escapes if a piece does.
-#[inline(never)]
-fn more_text(room: &mut [u8], at: u32, (start, mark): (u32, u8), v: &[u8]) -> u32 {
+fn more_element_text(room: &mut [u8], at: u32, (start, mark): (u32, u8), v: &[u8]) -> u32 {
     let mut out = Room::at(room, at);
     append(&mut out, v);
     let end = out.place();
@@ -118,14 +245,29 @@ fn more_text(room: &mut [u8], at: u32, (start, mark): (u32, u8), v: &[u8]) -> u3
     end
 }
 
+/// Writes an address to its slot or to the rest.
+#[inline(always)]
+fn addr(out: &mut Room<'_>, (slot, rest): (u32, u32), v: Addr) {
+    let word = v.as_v4().map_or_else(
+        || {
+            let place = out.position().wrapping_sub(rest);
+            out.put(v.octets(), 16);
+            u64::from(place & u32::MAX >> 1)
+        },
+        v4_slot,
+    );
+    out.replace(slot, word.to_le_bytes());
+}
+
 /// The four columns at once.
 #[inline(never)]
-fn conn_id(room: &mut [u8], at: u32, v: &ConnId) -> u32 {
+fn conn_id(room: &mut [u8], at: u32, (slot, rest): (u32, u32), v: &ConnId) -> u32 {
     let mut out = Room::at(room, at);
-    for (host, port) in [(v.orig_h, v.orig_p), (v.resp_h, v.resp_p)] {
-        out.put([VALUE], 1);
-        out.put(host.octets(), 16);
-        out.put(marked(VALUE, u64::from(port).to_le_bytes()), 9);
+    for (slot, host, port) in
+        [(slot, v.orig_h, v.orig_p), (slot + 2 * WORD as u32, v.resp_h, v.resp_p)]
+    {
+        addr(&mut out, (slot, rest), host);
+        out.replace(slot + WORD as u32, u64::from(port).to_le_bytes());
     }
     out.place()
 }
@@ -133,18 +275,25 @@ fn conn_id(room: &mut [u8], at: u32, v: &ConnId) -> u32 {
 impl Encoder for PackedEncoder<'_> {
     #[inline(always)]
     fn field<V: Value>(&mut self, _name: &'static str, value: &V) {
-        if value.is_unset() {
-            return self.out.put([UNSET], 1);
+        if self.bit == 2 * GROUP as u32 {
+            self.next_group();
         }
-        self.kind = const { Kind::of(V::TYPE) };
-        self.text = 0;
-        value.put(self);
+        if value.is_unset() {
+            self.out.replace(self.slot, [0; WORD]);
+        } else {
+            self.kind = const { Kind::of(V::TYPE) };
+            self.text = 0;
+            self.is_element = false;
+            value.put(self);
+        }
+        self.advance();
     }
 
     #[inline(always)]
     fn bool(&mut self, v: bool) {
         match self.kind {
-            Kind::Bool => self.out.put([VALUE, u8::from(v)], 2),
+            Kind::Bool if self.is_element => self.out.put([VALUE, u8::from(v)], 2),
+            Kind::Bool => self.word(VALUE, u64::from(v)),
             _ => self.other(&v),
         }
     }
@@ -200,9 +349,13 @@ impl Encoder for PackedEncoder<'_> {
     #[inline(always)]
     fn addr(&mut self, v: Addr) {
         match self.kind {
-            Kind::Addr => {
+            Kind::Addr if self.is_element => {
                 self.out.put([VALUE], 1);
                 self.out.put(v.octets(), 16);
+            }
+            Kind::Addr => {
+                self.mark(VALUE);
+                addr(&mut self.out, (self.slot, self.rest), v);
             }
             _ => self.other(&v),
         }
@@ -210,7 +363,18 @@ impl Encoder for PackedEncoder<'_> {
 
     #[inline(always)]
     fn conn_id(&mut self, v: &ConnId) {
-        self.out.with(|room, at| conn_id(room, at, v));
+        const BITS: u32 = 4 * 2;
+        if self.bit + BITS > 2 * GROUP as u32 {
+            // They are in two groups.
+            self.field("id.orig_h", &v.orig_h);
+            self.field("id.orig_p", &Port(v.orig_p));
+            self.field("id.resp_h", &v.resp_h);
+            return self.field("id.resp_p", &Port(v.resp_p));
+        }
+        let (slot, rest) = (self.slot, self.rest);
+        self.out.with(|room, at| conn_id(room, at, (slot, rest), v));
+        self.marks |= 0b_01_01_01_01 << self.bit;
+        (0..4).for_each(|_| self.advance());
     }
 
     #[inline(always)]
@@ -232,95 +396,30 @@ impl Encoder for PackedEncoder<'_> {
     }
 
     #[inline(always)]
+    fn uid(&mut self, v: &Uid) {
+        if self.kind == Kind::Text && !self.is_element && self.text == 0 {
+            self.text = self.slot;
+            self.mark(OTHER);
+            let (slot, rest) = (self.slot, self.rest);
+            self.out.with(|room, at| uid(room, at, (slot, rest), v));
+        } else {
+            let (text, len) = v.text();
+            self.plain(text.get(..len).unwrap_or_default());
+        }
+    }
+
+    #[inline(always)]
     fn list<V: Value>(&mut self, v: impl ExactSizeIterator<Item = V>) {
         let n = v.len().min(self.limits.elements);
         self.cut.lists |= n < v.len();
         self.kind = const { Kind::of(V::TYPE) };
-        self.out.put([VALUE], 1);
-        self.out.put((n as u32).to_le_bytes(), 4);
+        let place = self.out.position().wrapping_sub(self.rest);
+        self.out.replace(self.slot, placed(n, place as usize).to_le_bytes());
+        self.mark(VALUE);
+        self.is_element = true;
         for element in v.take(n) {
             self.text = 0;
             if element.is_unset() { self.out.put([UNSET], 1) } else { element.put(self) }
         }
     }
-}
-
-/// Packs rows of values whose types are known only at run time.
-///
-/// Push the values in the order of the columns and end each row with [`end`](Self::end);
-/// [`rows`](Self::rows) returns all of them.
-#[derive(Clone, Debug, Default)]
-pub struct RowPacker {
-    bytes: Vec<u8>,
-    start: usize,
-}
-
-impl RowPacker {
-    /// Begins a row.
-    pub fn begin(&mut self) {
-        self.start = self.bytes.len();
-        self.bytes.extend_from_slice(&[0; PREFIX]);
-    }
-
-    /// One value.
-    pub fn push(&mut self, cell: &Cell<'_>) {
-        let out = &mut self.bytes;
-        match *cell {
-            Cell::Unset => out.push(UNSET),
-            Cell::Bool(v) => out.extend_from_slice(&[VALUE, u8::from(v)]),
-            Cell::Count(v) => word(out, VALUE, v),
-            Cell::Int(v) => word(out, VALUE, v as u64),
-            Cell::Double(v) => word(out, VALUE, v.to_bits()),
-            Cell::Time(v) => word(out, VALUE, v.as_nanos() as u64),
-            Cell::FarTime(v) => word(out, OTHER, v.to_bits()),
-            Cell::Seconds(v) => word(out, SECONDS, v.to_bits()),
-            Cell::Interval(v) => word(out, VALUE, v.as_nanos() as u64),
-            Cell::Addr(v) => {
-                out.push(VALUE);
-                out.extend_from_slice(&v.octets());
-            }
-            Cell::String(v) => pack_text(out, VALUE, v),
-            Cell::Plain(v) => pack_text(out, OTHER, v),
-            Cell::List(list) => {
-                self.push_list(list.len());
-                list.for_each(|element| self.push(&element));
-            }
-        }
-    }
-
-    /// A set or vector; its elements follow as values.
-    pub fn push_list(&mut self, elements: usize) {
-        self.bytes.push(VALUE);
-        self.bytes.extend_from_slice(&(elements as u32).to_le_bytes());
-    }
-
-    /// Ends the row.
-    pub fn end(&mut self) {
-        let len = self.bytes.len().saturating_sub(self.start + PREFIX) as u32;
-        if let Some(place) = self.bytes.get_mut(self.start..self.start + PREFIX) {
-            place.copy_from_slice(&len.to_le_bytes());
-        }
-    }
-
-    /// All rows since the last [`clear`](Self::clear).
-    pub fn rows(&self) -> &[u8] {
-        &self.bytes
-    }
-
-    /// Drops all rows and keeps the memory.
-    pub fn clear(&mut self) {
-        self.bytes.clear();
-        self.start = 0;
-    }
-}
-
-fn word(out: &mut Vec<u8>, mark: u8, v: u64) {
-    out.push(mark);
-    out.extend_from_slice(&v.to_le_bytes());
-}
-
-fn pack_text(out: &mut Vec<u8>, mark: u8, v: &[u8]) {
-    out.push(mark);
-    out.extend_from_slice(&(v.len() as u32).to_le_bytes());
-    out.extend_from_slice(v);
 }

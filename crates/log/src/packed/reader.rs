@@ -4,11 +4,17 @@ use gannet_base::Addr;
 use gannet_base::Interval;
 use gannet_base::Time;
 
+use super::GROUP;
 use super::OTHER;
 use super::PREFIX;
 use super::SECONDS;
 use super::UNSET;
 use super::VALUE;
+use super::marks_at;
+use super::place_of;
+use super::short_of;
+use super::slot_at;
+use super::v4_of;
 use crate::value::Type;
 
 /// The type of the values of a column, or of the elements of its lists.
@@ -94,10 +100,10 @@ pub struct List<'a> {
 impl<'a> Iterator for List<'a> {
     type Item = Cell<'a>;
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<Cell<'a>> {
         self.left = self.left.checked_sub(1)?;
-        Some(cell(&mut self.bytes, self.kind).unwrap_or(Cell::Unset))
+        Some(element(&mut self.bytes, self.kind).unwrap_or(Cell::Unset))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -137,25 +143,30 @@ impl<'a> Iterator for PackedRows<'a> {
 
 /// Reads the values of a row, given the kind of each column.
 #[derive(Clone, Copy, Debug)]
-pub struct Cells<'a>(&'a [u8]);
+pub struct Cells<'a> {
+    row: &'a [u8],
+    column: usize,
+}
 
 impl<'a> Cells<'a> {
     /// The values of a row from [`PackedRows`].
     #[inline]
     pub fn new(row: &'a [u8]) -> Self {
-        Self(row)
+        Self { row, column: 0 }
     }
 
     /// The next value, a single one. If the row is too short, the missing values are unset.
     #[inline(always)]
     pub fn scalar(&mut self, kind: Kind) -> Cell<'a> {
-        cell(&mut self.0, kind).unwrap_or(Cell::Unset)
+        let found = self.next().and_then(|(mark, slot, at)| cell(self.row, (mark, slot, at), kind));
+        found.unwrap_or(Cell::Unset)
     }
 
     /// The next value, a list.
     #[inline]
     pub fn list(&mut self, kind: Kind) -> Option<List<'a>> {
-        list(&mut self.0, kind)
+        let (mark, slot, _) = self.next()?;
+        list(self.row, (mark, slot), kind)
     }
 
     /// The next value of this type: a list or a single one.
@@ -166,6 +177,98 @@ impl<'a> Cells<'a> {
             Type::Set(_) | Type::Vector(_) => self.list(kind).map_or(Cell::Unset, Cell::List),
         }
     }
+
+    /// The mark and the slot of the next column, and where that is.
+    #[inline(always)]
+    fn next(&mut self) -> Option<(u8, u64, usize)> {
+        let column = self.column;
+        self.column += 1;
+        let at = slot_at(column);
+        let slots = self.row.get(..rest_of(self.row)?)?;
+        let marks = u64::from_le_bytes(*slots.get(marks_at(column)..)?.first_chunk()?);
+        let slot = u64::from_le_bytes(*slots.get(at..)?.first_chunk()?);
+        Some(((marks >> (2 * (column % GROUP))) as u8 & 3, slot, at))
+    }
+}
+
+/// Where the rest of a row begins.
+#[inline(always)]
+fn rest_of(row: &[u8]) -> Option<usize> {
+    row.first_chunk().map(|rest| u32::from_le_bytes(*rest) as usize)
+}
+
+/// Bytes of the rest of a row.
+#[inline(always)]
+fn rest(row: &[u8], len: usize, place: usize) -> Option<&[u8]> {
+    let start = rest_of(row)? + place;
+    row.get(start..start + len)
+}
+
+/// The value of a slot, which is at a place of its row.
+#[inline(always)]
+pub(super) fn cell<'a>(
+    row: &'a [u8],
+    (mark, slot, at): (u8, u64, usize),
+    kind: Kind,
+) -> Option<Cell<'a>> {
+    if mark == UNSET {
+        return Some(Cell::Unset);
+    }
+    Some(match kind {
+        Kind::Bool => Cell::Bool(slot != 0),
+        Kind::Addr => Cell::Addr(addr(row, slot)?),
+        Kind::Text => {
+            let text = text(row, slot, at)?;
+            if mark == OTHER { Cell::Plain(text) } else { Cell::String(text) }
+        }
+        _ => word(mark, slot, kind),
+    })
+}
+
+/// The address of a slot.
+#[inline(always)]
+pub(super) fn addr(row: &[u8], slot: u64) -> Option<Addr> {
+    match v4_of(slot) {
+        Some(addr) => Some(addr),
+        None => Addr::from_slice(rest(row, 16, slot as usize)?),
+    }
+}
+
+/// The text of a slot, which is at a place of its row.
+#[inline(always)]
+pub(super) fn text(row: &[u8], slot: u64, at: usize) -> Option<&[u8]> {
+    match short_of(slot) {
+        Some(len) => row.get(at..at + len),
+        None => {
+            let (len, place) = place_of(slot);
+            rest(row, len, place)
+        }
+    }
+}
+
+/// The elements of a slot's list.
+#[inline(always)]
+pub(super) fn list<'a>(row: &'a [u8], (mark, slot): (u8, u64), kind: Kind) -> Option<List<'a>> {
+    if mark != VALUE {
+        return None;
+    }
+    let (elements, place) = place_of(slot);
+    let bytes = row.get(rest_of(row)? + place..)?;
+    Some(List { kind, left: elements.min(bytes.len()), bytes })
+}
+
+/// A value of eight bytes.
+#[inline(always)]
+fn word<'a>(mark: u8, word: u64, kind: Kind) -> Cell<'a> {
+    match kind {
+        Kind::Int => Cell::Int(word as i64),
+        Kind::Double => Cell::Double(f64::from_bits(word)),
+        Kind::Time | Kind::Interval if mark == SECONDS => Cell::Seconds(f64::from_bits(word)),
+        Kind::Time if mark == OTHER => Cell::FarTime(f64::from_bits(word)),
+        Kind::Time => Cell::Time(Time::from_nanos(word as i64)),
+        Kind::Interval => Cell::Interval(Interval::from_nanos(word as i64)),
+        _ => Cell::Count(word),
+    }
 }
 
 #[inline(always)]
@@ -175,24 +278,15 @@ fn take<const N: usize>(from: &mut &[u8]) -> Option<[u8; N]> {
     Some(*first)
 }
 
+/// The next element of a list.
 #[inline(always)]
-pub(super) fn cell<'a>(from: &mut &'a [u8], kind: Kind) -> Option<Cell<'a>> {
+fn element<'a>(from: &mut &'a [u8], kind: Kind) -> Option<Cell<'a>> {
     let [mark] = take(from)?;
     if mark == UNSET {
         return Some(Cell::Unset);
     }
-    let word = |from: &mut &'a [u8]| take(from).map(u64::from_le_bytes);
     Some(match kind {
         Kind::Bool => Cell::Bool(take::<1>(from)? != [0]),
-        Kind::Count | Kind::Port => Cell::Count(word(from)?),
-        Kind::Int => Cell::Int(word(from)? as i64),
-        Kind::Double => Cell::Double(f64::from_bits(word(from)?)),
-        Kind::Time | Kind::Interval if mark == SECONDS => {
-            Cell::Seconds(f64::from_bits(word(from)?))
-        }
-        Kind::Time if mark == OTHER => Cell::FarTime(f64::from_bits(word(from)?)),
-        Kind::Time => Cell::Time(Time::from_nanos(word(from)? as i64)),
-        Kind::Interval => Cell::Interval(Interval::from_nanos(word(from)? as i64)),
         Kind::Addr => Cell::Addr(Addr::from_slice(&take::<16>(from)?)?),
         Kind::Text => {
             let len = u32::from_le_bytes(take(from)?) as usize;
@@ -200,18 +294,6 @@ pub(super) fn cell<'a>(from: &mut &'a [u8], kind: Kind) -> Option<Cell<'a>> {
             *from = rest;
             if mark == OTHER { Cell::Plain(text) } else { Cell::String(text) }
         }
+        _ => word(mark, u64::from_le_bytes(take(from)?), kind),
     })
-}
-
-pub(super) fn list<'a>(from: &mut &'a [u8], kind: Kind) -> Option<List<'a>> {
-    let [mark] = take(from)?;
-    if mark != VALUE {
-        return None;
-    }
-    let left = u32::from_le_bytes(take(from)?) as usize;
-    let list = List { kind, left: left.min(from.len()), bytes: from };
-    let mut all = list;
-    all.by_ref().for_each(drop);
-    *from = all.bytes;
-    Some(list)
 }

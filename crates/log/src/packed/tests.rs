@@ -59,9 +59,9 @@ fn id() -> ConnId {
     ConnId { orig_h, orig_p: 1024, resp_h, resp_p: 65535 }
 }
 
-fn packed(row: &impl Row) -> Vec<u8> {
+fn packed<R: Row>(row: &R) -> Vec<u8> {
     let mut room = vec![0; 1 << 16];
-    let mut e = PackedEncoder::new(&mut room, Sample::LIMITS);
+    let mut e = PackedEncoder::new(&mut room, Sample::LIMITS, R::COLUMNS);
     row.encode(&mut e);
     let (n, _) = e.finish().unwrap();
     room.truncate(n);
@@ -90,6 +90,14 @@ fn fields() -> Vec<crate::Field> {
     let mut fields = Sample::fields();
     fields.retain(|f| !f.optional);
     fields
+}
+
+/// A cell and the elements of a list.
+fn shown(cell: Cell<'_>) -> String {
+    match cell {
+        Cell::List(list) => format!("{:?}", list.collect::<Vec<_>>()),
+        cell => format!("{cell:?}"),
+    }
 }
 
 proptest! {
@@ -127,7 +135,11 @@ proptest! {
         let mut cells = Cells::new(rows[0]);
         fields().iter().for_each(|f| packer.push(&cells.of(f.ty)));
         packer.end();
-        prop_assert_eq!(packer.rows(), &bytes[..]);
+        let again = PackedRows::new(packer.rows()).next().unwrap_or_default();
+        let (mut one, mut other) = (Cells::new(rows[0]), Cells::new(again));
+        for field in fields() {
+            prop_assert_eq!(shown(one.of(field.ty)), shown(other.of(field.ty)));
+        }
     }
 
     /// Bytes that are not packed rows end the reading without a panic.
@@ -141,6 +153,115 @@ proptest! {
                 }
             }
         }
+    }
+}
+
+/// Columns of two groups, and a block of rows that have some of them.
+#[test]
+fn a_block_has_the_cells_of_its_rows() {
+    const COLUMNS: usize = 70;
+    let kinds = [Kind::Count, Kind::Text, Kind::Addr, Kind::Time, Kind::Text];
+    let texts: [&[u8]; 5] = [b"", b"a", b"seven77", b"eight888", b"much more than eight"];
+    let hosts = [Addr::v4([10, 0, 0, 1]), Addr::v6([7; 16])];
+    let mut packer = RowPacker::default();
+    for n in 0..40_usize {
+        packer.begin();
+        for column in 0..COLUMNS {
+            let (some, text) = ((n * 7 + column) % 3 != 0, texts[(n + column) % texts.len()]);
+            packer.push(&match (kinds[column % 5], column % 5) {
+                // Those columns have a value in no row, and in each.
+                _ if column == 33 || column % 10 != 9 && column % 10 != 2 && !some => Cell::Unset,
+                (Kind::Count, _) => Cell::Count((n + column) as u64),
+                (Kind::Addr, _) => Cell::Addr(hosts[n % 2]),
+                (Kind::Time, _) if n % 5 == 0 => Cell::FarTime(n as f64),
+                (Kind::Time, _) => Cell::Time(Time::from_secs(n as i64)),
+                (_, 1) => Cell::String(text),
+                _ => Cell::Plain(text),
+            });
+        }
+        packer.end();
+    }
+    let bytes = packer.rows();
+    let rows: Vec<_> = PackedRows::new(bytes).collect();
+    let mut block = RowBlock::new(bytes, COLUMNS);
+    let place = |row: &[u8]| (row.as_ptr() as usize - bytes.as_ptr() as usize) as u32;
+    block.begin(rows.iter().map(|row| place(row)));
+    assert_eq!((block.len(), block.is_empty()), (40, false));
+    let mut cells: Vec<_> = rows.iter().map(|row| Cells::new(row)).collect();
+    for column in 0..COLUMNS {
+        let kind = kinds[column % 5];
+        let expected: Vec<_> = cells.iter_mut().map(|cells| cells.scalar(kind)).collect();
+        let of = block.next_column();
+        let mut found = Vec::new();
+        of.cells(kind, |cell| found.push(cell));
+        assert_eq!(found, expected, "column {column}");
+        assert_eq!(of.is_unset(), column == 33);
+        assert_eq!(of.is_plain(), column % 10 == 9);
+        if of.is_plain() {
+            let mut texts = Vec::new();
+            of.texts(|text| texts.push(Cell::Plain(text)));
+            assert_eq!(texts, expected);
+        }
+        if of.is_set() && kind == Kind::Addr {
+            let (mut hosts, mut numbers) = (Vec::new(), Vec::new());
+            of.addrs(|host| hosts.push(Cell::Addr(host)));
+            of.addr_numbers(|n| numbers.push(Cell::Addr(Addr::v6(n.to_be_bytes()))));
+            assert_eq!((&hosts, &numbers), (&expected, &expected));
+        }
+        if let Some(word) = of.common() {
+            assert!(of.words().all(|other| other == word));
+        }
+        // Behind the last column there is none.
+        assert_eq!(Cells::new(&rows[0][..4]).scalar(kind), Cell::Unset);
+    }
+    assert!(cells.iter_mut().all(|cells| cells.scalar(Kind::Text) == Cell::Unset));
+}
+
+crate::row! {
+    /// For the tests: the columns of the connection are in two groups.
+    struct Wide<'a> = "wide" {
+        /// Numbers.
+        a: Ten = "a",
+        /// Numbers.
+        b: Ten = "b",
+        /// Numbers.
+        c: Ten = "c",
+        /// Who.
+        id: ConnId = "id",
+        /// Text.
+        text: &'a [u8] = "text",
+    }
+}
+
+/// Ten columns.
+struct Ten(u64);
+
+impl crate::Column for Ten {
+    const COLUMNS: usize = 10;
+
+    fn describe(name: &'static str, doc: &'static str, out: &mut Vec<crate::Field>) {
+        (0..10).for_each(|_| <u64 as crate::Column>::describe(name, doc, out));
+    }
+
+    fn encode<E: crate::Encoder>(&self, name: &'static str, e: &mut E) {
+        (0..10).for_each(|n| e.field(name, &(self.0 + n)));
+    }
+}
+
+#[test]
+fn rows_may_have_more_columns_than_a_word_has_marks() {
+    let row = Wide { a: Ten(0), b: Ten(10), c: Ten(20), id: id(), text: b"some longer text" };
+    let bytes = packed(&row);
+    let rows: Vec<_> = PackedRows::new(&bytes).collect();
+    let fields = Wide::fields();
+    assert_eq!((rows.len(), fields.len(), Wide::COLUMNS), (1, 35, 35));
+    assert_eq!(tsv(|e| row.encode(e)), tsv(|e| replay(&fields, rows[0], e)));
+    // And in every room that is too small.
+    for len in 0..bytes.len() {
+        let mut room = vec![0; len];
+        let mut e = PackedEncoder::new(&mut room, Wide::LIMITS, Wide::COLUMNS);
+        row.encode(&mut e);
+        assert!(e.finish().is_none(), "{len}");
     }
 }
 
