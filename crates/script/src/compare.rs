@@ -135,7 +135,7 @@ impl Program {
             self.same_type(target, field.ty)
                 || (is_arithmetic(self.types.tag(target))
                     && is_arithmetic(self.types.tag(field.ty)))
-                || self.fits_unspecified(target, field.ty)
+                || self.fits_empty_vector(target, field.ty)
                 || (depth < MAX_DEPTH && self.promotable(target, field.ty, depth + 1))
         })
     }
@@ -158,6 +158,13 @@ impl Program {
             TypeId::UNSPECIFIED_VECTOR => self.types.element(to).is_some(),
             _ => false,
         }
+    }
+
+    /// Whether `from` is an empty `vector()`'s type, and `to` a vector. Records with an empty `set()` or `table()` whose type is
+    /// not given are no others' subset.
+    #[must_use]
+    pub fn fits_empty_vector(&self, to: TypeId, from: TypeId) -> bool {
+        from == TypeId::UNSPECIFIED_VECTOR && self.types.element(to).is_some()
     }
 
     /// The type of a number of the kind `tag`.

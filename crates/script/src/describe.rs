@@ -386,6 +386,10 @@ impl<'a> Describe<'a> {
             Type::Enum(_) => self.add("enum"),
             Type::Table(table) => {
                 self.add(if table.value.is_none() { "set" } else { "table" });
+                if table.index.is_empty() {
+                    // The type of an empty constructor.
+                    return self.add("()");
+                }
                 self.add("[");
                 self.types(&table.index);
                 self.add("]");

@@ -113,9 +113,6 @@ pub(super) fn type_text(vm: &Vm<'_>, ty: TypeId) -> String {
         Type::Record(_) if vm.p.types.data(ty).name.is_none() => {
             describe::type_in(vm.p, ty, describe::Style::LONG)
         }
-        Type::Table(table) if table.index.is_empty() => {
-            if table.value.is_none() { "set()" } else { "table()" }.to_owned()
-        }
         Type::Vector(TypeId::VOID) => "vector()".to_owned(),
         Type::Func(func) if !func.captures.is_empty() => {
             let text = describe::type_text(vm.p, ty);

@@ -259,7 +259,7 @@ impl Parser<'_> {
             let fits = target == TypeId::ERROR
                 || self.program.same_type(target, field.ty)
                 || self.program.arithmetic_promotable(target, field.ty)
-                || self.program.fits_unspecified(target, field.ty)
+                || self.program.fits_empty_vector(target, field.ty)
                 || self.program.record_promotable(target, field.ty)
                 || field.ty == TypeId::ERROR;
             if !fits {
