@@ -91,7 +91,7 @@ const COLLECTED: usize = 6 << 20;
 const ARROW_ROWS: usize = 16 << 10;
 /// Most logs whose rows become columns as they arrive, while they are in a near cache. Those of others wait as they are:
 /// columns of a log take as much memory as its rows, and those do not wait in a file.
-const DIRECT: usize = 3;
+const DIRECT: usize = 2;
 /// Bytes of waiting rows with which a log becomes one of these.
 const BUSY: usize = 256 << 10;
 /// Bytes that become columns at a time.
@@ -313,9 +313,14 @@ impl Log {
         let rows = mem::take(&mut part.rows);
         waiting.copy(&rows, bytes)?;
         let maker = made(maker)?;
-        let group = part.group.get_or_insert_with(|| {
-            Group::new(&self.fields, to.columns.times, self.before.max(rows.len), maker)
-        });
+        // The columns of a direct part have room for all rows of the group from the beginning.
+        let room = if part.is_direct {
+            ROWS.min(COLLECTED * rows.len / rows.bytes.max(1)).max(self.before)
+        } else {
+            rows.len
+        };
+        let times = to.columns.times;
+        let group = part.group.get_or_insert_with(|| Group::new(&self.fields, times, room, maker));
         group.take(bytes, rows.numbers(), maker);
         waiting.free(rows);
         Ok(())

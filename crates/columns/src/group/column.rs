@@ -420,7 +420,6 @@ impl<D: Default, V> Numbered<D, V> {
     }
 }
 
-/// A new number is pushed in all of these, so that a poor dictionary has no equal ones.
 impl Numbered<Dictionary<u64>, Vec<u64>> {
     #[inline(always)]
     fn push(&mut self, bits: u64) {

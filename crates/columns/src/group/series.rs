@@ -114,7 +114,7 @@ impl<'a, T: Copy + PartialEq> Part<'a, T> {
         }
     }
 
-    /// One for each value that differs from the one before, at least.
+    /// All values, or one if they are equal.
     pub(super) fn some(&self) -> &[T] {
         match self {
             Self::Same(value, _) => std::slice::from_ref(value),
