@@ -361,8 +361,8 @@ impl Events {
         } else {
             let latest = self.passed.take().map_or(now, |passed| passed.max(now));
             self.begin_packet(latest);
-            let next = |listener: &Box<dyn Listener>| listener.packets_from();
-            self.packets_from = self.listener.as_ref().map_or(Time::MAX, next);
+            let next = self.listener.as_ref().map(|listener| listener.packets_from());
+            self.packets_from = next.unwrap_or(Time::MAX);
         }
     }
 
