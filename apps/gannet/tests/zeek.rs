@@ -620,6 +620,25 @@ fn connections_within_tunnels_of_ip_have_no_addresses_of_the_link() {
 }
 
 #[test]
+fn a_tunnel_of_frames_is_named_once_among_the_analyzers_of_a_packet() {
+    let code = r#"
+        global unknown_protocol: event(analyzer_name: string, protocol: count, first_bytes: string, analyzer_history: string_vec);
+        event unknown_protocol(analyzer_name: string, protocol: count, first_bytes: string, analyzer_history: string_vec)
+            {
+            print protocol, analyzer_history;
+            }
+        "#;
+    let address = |n| std::net::IpAddr::from([10, 0, 0, n]);
+    let frame_inside = frame::ethernet([1; 6], [2; 6], 0x9999, &[0; 60]);
+    let gre = [&[0, 0, 0x65, 0x58], &frame_inside[..]].concat();
+    let mut trace = Trace::new(Time::from_secs(1_000), 1);
+    trace.push(Interval::ZERO, frame::ip(address(1), address(2), 47, 1, &gre));
+    let (printed, errors, _) = over_trace(&trace, code);
+    let expected = "39321, [ETHERNET, IP, GRE, IPTUNNEL, ETHERNET]\n";
+    assert_eq!((printed.as_str(), errors.as_str()), (expected, ""));
+}
+
+#[test]
 fn an_analyzer_is_disabled_once() {
     let code = r#"
         module Analyzer;

@@ -83,11 +83,6 @@ impl Shard {
         self.reassembled.forget_flags();
         // The inner packet is as long as captured, and so is its payload.
         let missing = std::mem::take(&mut self.missing);
-        if inner.link_type().is_some()
-            && let Some(trail) = &mut self.trail
-        {
-            trail.push(IP_TUNNEL);
-        }
         self.walk_inner(inner, inner.data().len() as u32, IP_TUNNEL, &encapsulation);
         self.missing = missing;
     }
