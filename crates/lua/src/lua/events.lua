@@ -257,7 +257,7 @@ return function(gannet, problem, open, reporter, check_filter)
     local function rows_of(me, kind, log, lines)
         local names, columns = { log = true }, {}
         for name, type_name in gmatch(lines, "\n([^\t\n]*)\t([^\t\n]*)") do
-            columns[#columns + 1] = { name = name, read = values.cell(type_name) }
+            columns[#columns + 1] = { name = name, read = values.cell(type_name, #columns) }
             names[name] = true
         end
         local has_id = names["id.orig_h"]

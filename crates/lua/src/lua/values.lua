@@ -7,7 +7,7 @@ local _, inside = ...
 local ffi, api = inside.ffi, inside.api
 local tonumber, error, type, setmetatable, rawget = tonumber, error, type, setmetatable, rawget
 local match, sub, byte, find = string.match, string.sub, string.byte, string.find
-local str, cast = ffi.string, ffi.cast
+local str, cast, floor = ffi.string, ffi.cast, math.floor
 
 local U8, U32 = ffi.typeof("const uint8_t *"), ffi.typeof("const uint32_t *")
 local I64, U64, F64 = ffi.typeof("const int64_t *"), ffi.typeof("const uint64_t *"), ffi.typeof("const double *")
@@ -186,23 +186,65 @@ function parse(text, at)
     end, rest + #inner + 2
 end
 
--- Cells of rows: a mark, and the value unless it is unset.
+-- Values of columns: those of eight bytes are in their slots, and behind the marks of elements.
 local function read_seconds(p, at, len, mark)
     if mark == 1 then return read_time(p, at, len) end
     return read_double(p, at, len)
 end
-local cells = {
-    bool = read_bool, count = read_count, port = read_count, int = read_int, double = read_double,
-    time = read_seconds, interval = read_seconds, addr = read_addr,
+local words = {
+    count = read_count, port = read_count, int = read_int, double = read_double,
+    time = read_seconds, interval = read_seconds,
 }
 
-local function cell_of(name)
-    local read = cells[name] or read_text
+-- Elements of lists: a mark, and the value unless it is unset.
+local function element_of(name)
+    local read = words[name] or scalars[name == "bool" and name or name == "addr" and name or "string"]
     return function(p, at, len)
         need(at, 1, len)
         local mark = p[at]
         if mark == 0 then return nil, at + 1 end
         return read(p, at + 1, len, mark)
+    end
+end
+
+-- Where the rest of a row has what a slot of a size and a place refers to, and the size.
+local function rest(p, slot, len)
+    need(slot, 8, len)
+    local size, place = cast(U32, p + slot)[0], cast(U32, p + slot + 4)[0]
+    return cast(U32, p)[0] + place, size
+end
+
+-- A slot whose last byte has its highest bit set contains the value.
+local function slot_text(p, slot, len)
+    local last = p[slot + 7]
+    if last >= 128 then return str(p + slot, last % 8) end
+    local at, size = rest(p, slot, len)
+    need(at, size, len)
+    return str(p + at, size)
+end
+local function slot_addr(p, slot, len)
+    if p[slot + 7] >= 128 then
+        local mapped = ffi.new("uint8_t[16]")
+        mapped[10], mapped[11] = 255, 255
+        for place = 0, 3 do mapped[12 + place] = p[slot + place] end
+        return address(mapped)
+    end
+    local at = cast(U32, p)[0] + cast(U32, p + slot)[0]
+    need(at, 16, len)
+    return address(p + at)
+end
+local function slot_list(name)
+    local element = element_of(name)
+    return function(p, slot, len)
+        local at, count = rest(p, slot, len)
+        need(at, count, len)
+        local list, value = {}, nil
+        for place = 1, count do
+            value, at = element(p, at, len)
+            -- An element that is unset has its place all the same.
+            list[place] = value == nil and "-" or value
+        end
+        return list
     end
 end
 
@@ -219,24 +261,20 @@ function made.event(kind, is_optional)
     return is_optional and optional(read) or read
 end
 
--- The reader of a column of a log.
-function made.cell(kind)
+-- The reader of a column of a log, by its index. Marks of 32 columns, two bits each, precede their slots of eight bytes.
+function made.cell(kind, column)
+    local place = column % 32
+    local marks = 4 + (column - place) / 32 * 264
+    local slot, byte_at, unit = marks + 8 + place * 8, marks + floor(place / 4), 4 ^ (place % 4)
     local inner = match(kind, "^%a+%[(.*)%]$")
-    if not inner then return cell_of(kind) end
-    local element = cell_of(inner)
+    local read = inner and slot_list(inner) or words[kind] or kind == "bool" and read_bool
+        or kind == "addr" and slot_addr or slot_text
     return function(p, at, len)
-        need(at, 1, len)
-        if p[at] == 0 then return nil, at + 1 end
-        local count
-        count, at = read_size(p, at + 1, len)
-        need(at, count, len)
-        local list, value = {}, nil
-        for place = 1, count do
-            value, at = element(p, at, len)
-            -- An element that is unset has its place all the same.
-            list[place] = value == nil and "-" or value
-        end
-        return list, at
+        need(slot, 8, len)
+        local mark = floor(p[byte_at] / unit) % 4
+        if mark == 0 then return nil, at end
+        local value = read(p, slot, len, mark)
+        return value, at
     end
 end
 
