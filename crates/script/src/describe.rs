@@ -199,9 +199,8 @@ fn scientific(value: f64) -> String {
     format!("{mantissa}e{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.abs())
 }
 
-/// The text of an interval: days, hours and so on, the last unit with a fraction.
-#[must_use]
-pub fn interval(value: f64) -> String {
+/// The parts of an interval that are not zero: how many of a unit, and its name. The last part has a fraction.
+pub(crate) fn interval_parts(value: f64) -> impl Iterator<Item = (f64, &'static str)> {
     const UNITS: [(f64, &str); 6] = [
         (86400.0, "day"),
         (3600.0, "hr"),
@@ -210,24 +209,32 @@ pub fn interval(value: f64) -> String {
         (1e-3, "msec"),
         (1e-6, "usec"),
     ];
+    let mut rest = value;
+    UNITS.into_iter().enumerate().filter_map(move |(index, (size, unit))| {
+        let last = index + 1 == UNITS.len();
+        let amount = if last { rest / size } else { (rest / size).trunc() };
+        if amount == 0.0 || (last && amount.abs() < 1e-6) {
+            return None;
+        }
+        rest -= amount * size;
+        Some((amount, unit))
+    })
+}
+
+/// The text of an interval: days, hours and so on, the last unit with a fraction.
+#[must_use]
+pub fn interval(value: f64) -> String {
     if value == 0.0 {
         return "0 secs".to_owned();
     }
     let mut text = String::new();
-    let mut rest = value;
-    for (index, (size, name)) in UNITS.iter().enumerate() {
-        let last = index + 1 == UNITS.len();
-        let amount = if last { rest / size } else { (rest / size).trunc() };
-        if amount == 0.0 || (last && amount.abs() < 1e-6) {
-            continue;
-        }
-        rest -= amount * size;
+    for (amount, unit) in interval_parts(value) {
         if !text.is_empty() {
             text.push(' ');
         }
         text.push_str(&double(amount));
         text.push(' ');
-        text.push_str(name);
+        text.push_str(unit);
         if amount.abs() != 1.0 {
             text.push('s');
         }

@@ -4,6 +4,7 @@
 //! contain themselves, and functions with their bodies, have the text that `print` shows at that place.
 
 use super::{List, Record, Table, Value, Vector, describe};
+use crate::describe::interval_parts;
 use crate::ids::TypeId;
 use crate::program::Program;
 use crate::types::{Flavor, Type};
@@ -102,26 +103,8 @@ impl Writer<'_> {
 
     /// Each unit as a number and its name; `s` is a text of its own.
     fn interval(&mut self, value: f64) {
-        const UNITS: [(f64, &str); 6] = [
-            (86400.0, "day"),
-            (3600.0, "hr"),
-            (60.0, "min"),
-            (1.0, "sec"),
-            (1e-3, "msec"),
-            (1e-6, "usec"),
-        ];
-        if value == 0.0 {
-            return self.name("0 secs");
-        }
-        let mut rest = value;
         let begin = self.out.len();
-        for (index, (size, unit)) in UNITS.iter().enumerate() {
-            let last = index + 1 == UNITS.len();
-            let amount = if last { rest / size } else { (rest / size).trunc() };
-            if amount == 0.0 || (last && amount.abs() < 1e-6) {
-                continue;
-            }
-            rest -= amount * size;
+        for (amount, unit) in interval_parts(value) {
             self.out.extend_from_slice(&amount.to_le_bytes());
             self.name(unit);
             if (amount.abs() - 1.0).abs() >= 1e-6 {
