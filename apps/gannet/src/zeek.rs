@@ -149,16 +149,9 @@ impl Source for Captures {
     }
 
     fn filter_check(&self) -> bridge::FilterCheck {
-        |text, link_type| {
-            let filter =
-                Filter::parse(text).map_err(|error| format!("{text}: {}", in_a_line(&error)))?;
-            match link_type.and_then(|link_type| u16::try_from(link_type).ok()) {
-                Some(link_type) => {
-                    let engine = filter.engine(link_type);
-                    engine.map(drop).map_err(not_compiled)
-                }
-                None => Ok(()),
-            }
+        |text| match Filter::parse(text) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(format!("{text}: {}", in_a_line(&error))),
         }
     }
 
@@ -244,16 +237,6 @@ fn open_interface(name: &str, filter: Option<&str>) -> Result<Packets, String> {
 #[cfg(not(target_os = "linux"))]
 fn open_interface(_: &str, _: Option<&str>) -> Result<Packets, String> {
     Err("live capture needs Linux".to_owned())
-}
-
-/// Why a capture filter is not compiled for a link. Zeek's scripts have the words of libpcap before 1.11 for IEEE 802.15.4.
-fn not_compiled(error: &gannet_filter::Error) -> String {
-    const PROBLEM: &str = "link-layer type filtering not implemented";
-    let message = error.message();
-    if message.starts_with(PROBLEM) && message.contains("IEEE802_15_4") {
-        return format!("IEEE 802.15.4 {PROBLEM}");
-    }
-    message.to_owned()
 }
 
 /// Why a capture filter is refused, and where.

@@ -223,40 +223,6 @@ fn terminate_and_exit_end_the_reading() {
 }
 
 #[test]
-fn filters_are_compiled_for_the_link_of_the_capture() {
-    let s = Scratch::new("zeek-filter-of-link");
-    let code = r#"
-        module Pcap;
-        export {
-            type filter_state: enum { ok, fatal, warning };
-            global precompile_pcap_filter: function(id: count, filter: string): bool;
-            global get_filter_state: function(id: count): filter_state;
-            global get_filter_state_string: function(id: count): string;
-        }
-        event zeek_init() {
-            local filters = vector("tcp port 80", "len > 60", "tcp prot 80");
-            for ( i, filter in filters )
-                print precompile_pcap_filter(i, filter), get_filter_state(i), get_filter_state_string(i);
-        }
-    "#;
-    // Ethernet, IEEE 802.15.4.
-    for (link_type, wanted) in [
-        (1_u32, "T, Pcap::ok, "),
-        (195, "F, Pcap::warning, IEEE 802.15.4 link-layer type filtering not implemented"),
-    ] {
-        let mut capture = crate::support::pcap(&[]);
-        capture[20..24].copy_from_slice(&link_type.to_le_bytes());
-        let capture = s.file("link.pcap", &capture);
-        let output = zeek(&["-r", capture.to_str().unwrap()], code);
-        let text = String::from_utf8_lossy(&output.stdout);
-        let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines.len(), 3, "{output:?}");
-        assert_eq!(lines[..2], [wanted, "T, Pcap::ok, "]);
-        assert!(lines[2].starts_with("F, Pcap::fatal, tcp prot 80: "), "{text}");
-    }
-}
-
-#[test]
 fn a_capture_that_is_missing_is_an_error() {
     let output = zeek(&["-r", "/nonexistent/trace.pcap"], "print 1;");
     assert_eq!(output.status.code(), Some(1));

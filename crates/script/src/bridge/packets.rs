@@ -27,13 +27,8 @@ pub(crate) const TABLE: Table = &[
     }),
     ("Pcap::get_filter_state", |vm, a| {
         let id = arg(a, 0).int();
-        let state = match vm.m.state.traffic.filters.compiled.get(&id) {
-            // The filter is right, but for other links.
-            Some(Err(error)) if error.contains(NOT_IMPLEMENTED) => "Pcap::warning",
-            Some(Err(_)) => "Pcap::fatal",
-            _ => "Pcap::ok",
-        };
-        Ok(vm.enum_named(state))
+        let is_wrong = matches!(vm.m.state.traffic.filters.compiled.get(&id), Some(Err(_)));
+        Ok(vm.enum_named(if is_wrong { "Pcap::fatal" } else { "Pcap::ok" }))
     }),
     ("Pcap::get_filter_state_string", |vm, a| {
         let id = arg(a, 0).int();
@@ -62,11 +57,8 @@ pub(crate) const TABLE: Table = &[
     }),
 ];
 
-/// Checks a capture filter for packets of a link, by the number of its type: the error, in a line.
-pub type FilterCheck = fn(&str, Option<u64>) -> std::result::Result<(), String>;
-
-/// A part of the error of a filter that asks for protocols of a link which filters cannot look into.
-const NOT_IMPLEMENTED: &str = "link-layer type filtering not implemented";
+/// Checks a capture filter: the error, in a line.
+pub type FilterCheck = fn(&str) -> std::result::Result<(), String>;
 
 /// The capture filters of scripts.
 #[derive(Default)]
@@ -181,10 +173,9 @@ fn dump_packet(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
 
 fn precompile(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let (id, text) = (arg(args, 0).int(), arg(args, 1).text());
-    let link_type = vm.m.state.traffic.link_type;
     let filters = &mut vm.m.state.traffic.filters;
     let Some(check) = filters.check else { return Ok(Value::Bool(true)) };
-    let checked = check(&text, link_type);
+    let checked = check(&text);
     filters.error = checked.as_ref().err().cloned();
     let is_good = checked.is_ok();
     filters.compiled.insert(id, checked.map(|()| text));
