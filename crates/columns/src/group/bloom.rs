@@ -1,4 +1,4 @@
-//! Bloom filters, as Parquet defines them: blocks of 256 bits, one of which a value sets eight bits in.
+//! Split block Bloom filters of Parquet: a filter consists of blocks of 256 bits, and each value sets eight bits in one block.
 
 use parquet::bloom_filter::Sbbf;
 
