@@ -9,7 +9,7 @@ use crate::support::opaque::{
     fnv1a64, hmac_md5, hmac_sha256,
 };
 use crate::types::Tag;
-use crate::value::binary::binary;
+use crate::value::binary::{MAX_DEPTH, binary};
 use crate::value::order;
 use crate::value::{OpaqueValue, Record, Value, Vector};
 use crate::vm::Vm;
@@ -417,13 +417,22 @@ fn with<T: 'static, R>(args: &[Value], index: usize, f: impl FnOnce(&mut T) -> R
 }
 
 /// The input of a digest of values: strings as they are, other values behind the number of their type.
-fn digested(vm: &Vm<'_>, args: &[Value]) -> Vec<u8> {
+fn digested(vm: &mut Vm<'_>, args: &[Value]) -> Vec<u8> {
     let mut data = Vec::new();
+    let mut is_whole = true;
     for value in args {
         match value.bytes() {
             Some(text) => data.extend_from_slice(text),
-            None => data.extend(binary(vm.p, value)),
+            None => {
+                let (form, is_cut) = binary(vm.p, value);
+                data.extend(form);
+                is_whole &= !is_cut;
+            }
         }
+    }
+    if !is_whole {
+        let text = format!("value nested deeper than {MAX_DEPTH}: its digest leaves out the rest");
+        vm.report(crate::diagnostics::Severity::Warning, text);
     }
     data
 }

@@ -9,21 +9,23 @@ use crate::ids::TypeId;
 use crate::program::Program;
 use crate::types::{Flavor, Type};
 
-/// How deep values and types are described.
-const MAX_DEPTH: usize = 200;
+/// How deep values and types are described. The digest of a deeper value is reported to leave out the rest.
+pub const MAX_DEPTH: usize = 200;
 
-/// The binary form of a value.
+/// The binary form of a value, and whether it leaves out what is deeper than [`MAX_DEPTH`].
 #[must_use]
-pub fn binary(program: &Program, value: &Value) -> Vec<u8> {
-    let mut writer = Writer { program, out: Vec::new(), depth: 0, records: Vec::new() };
+pub fn binary(program: &Program, value: &Value) -> (Vec<u8>, bool) {
+    let mut writer =
+        Writer { program, out: Vec::new(), depth: 0, is_cut: false, records: Vec::new() };
     writer.value(value);
-    writer.out
+    (writer.out, writer.is_cut)
 }
 
 struct Writer<'p> {
     program: &'p Program,
     out: Vec<u8>,
     depth: usize,
+    is_cut: bool,
     /// Record types that are being written, to end recursive ones.
     records: Vec<TypeId>,
 }
@@ -44,6 +46,7 @@ impl Writer<'_> {
 
     fn value(&mut self, value: &Value) {
         if self.depth > MAX_DEPTH {
+            self.is_cut = true;
             return;
         }
         self.depth += 1;
@@ -186,6 +189,7 @@ impl Writer<'_> {
 
     fn ty(&mut self, id: TypeId) {
         if self.depth > MAX_DEPTH {
+            self.is_cut = true;
             return;
         }
         self.depth += 1;
