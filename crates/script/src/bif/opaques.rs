@@ -432,7 +432,7 @@ fn digested(vm: &mut Vm<'_>, args: &[Value]) -> Vec<u8> {
     }
     if !is_whole {
         let text = format!("value nested deeper than {MAX_DEPTH}: its digest leaves out the rest");
-        vm.report(crate::diagnostics::Severity::Warning, text);
+        vm.report(Severity::Warning, text);
     }
     data
 }
