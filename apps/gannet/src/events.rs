@@ -17,8 +17,8 @@ use gannet_event::Command;
 use gannet_event::Decl;
 use gannet_event::Interest;
 use gannet_event::Listener;
-use gannet_event::Place;
 use gannet_event::Raised;
+use gannet_event::ThreadAffinity;
 use gannet_event::write_json;
 use gannet_log::Selection;
 use hashbrown::HashMap;
@@ -220,8 +220,8 @@ struct Lines {
 }
 
 impl Listener for Events {
-    fn place(&self) -> Place {
-        Place::Anywhere
+    fn affinity(&self) -> ThreadAffinity {
+        ThreadAffinity::Anywhere
     }
 
     fn wants_packets(&self) -> bool {

@@ -27,7 +27,7 @@ use gannet_engine::Extracted;
 use gannet_engine::Options;
 use gannet_event::Decl;
 use gannet_event::Listener;
-use gannet_event::Place;
+use gannet_event::ThreadAffinity;
 use gannet_filter::Filter;
 use gannet_log::Selection;
 use gannet_script::bridge;
@@ -157,8 +157,8 @@ impl Source for Captures {
 
     fn run(&mut self, start: Start, listener: Box<dyn Listener>) -> Result<(), String> {
         let Some((mut packets, stop)) = self.open.take() else { return Ok(()) };
-        let threads = match listener.place() {
-            Place::Analysis => 1,
+        let threads = match listener.affinity() {
+            ThreadAffinity::Analysis => 1,
             _ => self.threads,
         };
         if let Packets::Capture(stream) = &mut packets

@@ -230,13 +230,13 @@ impl PageReadahead {
 /// A thread that prepares the pages of a map: reading takes a third longer without it.
 #[derive(Debug)]
 struct Ahead {
-    place: Arc<Place>,
+    place: Arc<ReadPosition>,
     thread: Workers,
 }
 
 /// The position of the reader.
 #[derive(Debug, Default)]
-struct Place {
+struct ReadPosition {
     at: AtomicUsize,
     ended: AtomicBool,
 }
@@ -250,7 +250,7 @@ const FAR: usize = 8 << 20;
 impl Ahead {
     fn start(mut pages: Pages) -> io::Result<Self> {
         pages.holders += 1;
-        let place = Arc::new(Place::default());
+        let place = Arc::new(ReadPosition::default());
         let seen = Arc::clone(&place);
         let work = move || {
             while !seen.ended.load(Ordering::Acquire) {

@@ -204,7 +204,7 @@ impl Reader {
             Sniffed::Capture(format) => format,
             Sniffed::Foreign(what) => return Err(Error::Unsupported { file, what: what.into() }),
             Sniffed::Nothing(_) if failed.is_some() => {
-                let at = Place { file, packet: 1, offset: 0 };
+                let at = ErrorPosition { file, packet: 1, offset: 0 };
                 return Err(at.unreadable(failed, compression, meter.as_deref(), 0, SNIFF));
             }
             Sniffed::Nothing(_) if Compression::sniff(head).is_some() => {
@@ -220,7 +220,7 @@ impl Reader {
         let head = source.window();
         if head.len() < want {
             let have = head.len();
-            let at = Place { file, packet: 1, offset: 0 };
+            let at = ErrorPosition { file, packet: 1, offset: 0 };
             return Err(at.unreadable(failed, compression, meter.as_deref(), have, want));
         }
         let (records, used) = match Records::open(format, head) {
@@ -379,8 +379,8 @@ impl Reader {
         self.base += bytes as u64;
     }
 
-    fn place(&self, ahead: usize) -> Place {
-        Place {
+    fn place(&self, ahead: usize) -> ErrorPosition {
+        ErrorPosition {
             file: self.file.clone(),
             packet: self.packets() + 1,
             offset: self.base + ahead as u64,
@@ -388,7 +388,7 @@ impl Reader {
     }
 
     fn damaged(&self, ahead: usize, what: Cow<'static, str>) -> Error {
-        let Place { file, packet, offset } = self.place(ahead);
+        let ErrorPosition { file, packet, offset } = self.place(ahead);
         Error::Damaged { file, packet, offset, what: what.into_owned() }
     }
 
@@ -450,13 +450,13 @@ fn is_compressed(file: &mut File) -> io::Result<bool> {
 }
 
 /// Position of a read error.
-struct Place {
+struct ErrorPosition {
     file: PathBuf,
     packet: u64,
     offset: u64,
 }
 
-impl Place {
+impl ErrorPosition {
     /// The error for a record of `want` bytes of which only `have` could be read.
     fn unreadable(
         self,

@@ -24,8 +24,8 @@ use gannet_log::PackedWriter;
 use crate::Error;
 use crate::batch::Batch;
 use crate::group::Group;
+use crate::group::GroupOptions;
 use crate::group::Maker;
-use crate::group::Place;
 use crate::parquet_file::About;
 use crate::parquet_file::ParquetFile;
 use crate::parquet_file::ROWS;
@@ -388,7 +388,7 @@ impl Log {
             let maker = made(maker)?;
             match &mut part.file {
                 Some(Kept::Parquet(file)) => {
-                    let place = Place { by_time: *by_time, is_last };
+                    let place = GroupOptions { by_time: *by_time, is_last };
                     file.write(group, place, maker)?;
                 }
                 _ => group.keep(maker),

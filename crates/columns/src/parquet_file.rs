@@ -18,8 +18,8 @@ use parquet::file::writer::SerializedFileWriter;
 use crate::Error;
 use crate::group::Choice;
 use crate::group::Group;
+use crate::group::GroupOptions;
 use crate::group::Maker;
-use crate::group::Place;
 use crate::schema::ROW;
 use crate::schema::TimeUnit;
 use crate::schema::schema;
@@ -89,7 +89,7 @@ impl ParquetFile {
     pub(crate) fn write(
         &mut self,
         group: Group,
-        place: Place,
+        place: GroupOptions,
         maker: &mut Maker,
     ) -> Result<(), Error> {
         group.write(&mut self.writer, place, &mut self.choices, maker)

@@ -54,7 +54,7 @@ pub(crate) struct Table<T> {
 
 /// The position of an entry, until the next change.
 #[derive(Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct EntryPosition {
     hash: u64,
     at: At,
 }
@@ -160,7 +160,11 @@ impl<T> Table<T> {
 
     /// The position of an entry.
     #[inline]
-    pub(crate) fn place(&self, hash: u64, eq: impl FnMut(&T) -> bool + Copy) -> Option<Place> {
+    pub(crate) fn place(
+        &self,
+        hash: u64,
+        eq: impl FnMut(&T) -> bool + Copy,
+    ) -> Option<EntryPosition> {
         let mut first = eq;
         let block = self.directory.block(hash);
         let at = match block.find_first(hash, &mut first) {
@@ -171,11 +175,11 @@ impl<T> Table<T> {
             }
             Err(_) => return None,
         };
-        Some(Place { hash, at })
+        Some(EntryPosition { hash, at })
     }
 
     #[inline]
-    pub(crate) fn get_mut(&mut self, place: Place) -> Option<&mut T> {
+    pub(crate) fn get_mut(&mut self, place: EntryPosition) -> Option<&mut T> {
         match place.at {
             At::Cell(spot) => self.directory.entries_mut(place.hash).get_mut(spot),
             At::Apart(at) => self.directory.counts_mut().apart.get_mut(at).map(|(_, entry)| entry),

@@ -15,7 +15,7 @@ use crate::tunnels::Encapsulation;
 pub(crate) struct Block {
     packets: OwnedBatch,
     /// By shard, the positions of its packets.
-    assigned: Vec<Vec<Place>>,
+    assigned: Vec<Vec<PacketIndex>>,
     /// Positions of packets that no shard analyses, in order.
     unowned: Vec<u16>,
     /// The latest time up to each packet, including earlier blocks. Empty where that is always the
@@ -80,14 +80,14 @@ impl Found {
 /// Position of a packet in its block, and whether the global shard took it and handed over parts of
 /// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place(u16);
+pub(crate) struct PacketIndex(u16);
 
 /// The bit of packets that the global shard took.
 const GLOBAL: u16 = 1 << 15;
 
 const _: () = assert!(BATCH_PACKETS <= GLOBAL as usize);
 
-impl Place {
+impl PacketIndex {
     /// Index of the packet in its block.
     #[inline]
     pub(crate) fn at(self) -> usize {
@@ -167,13 +167,13 @@ impl Block {
     #[inline]
     pub(crate) fn assign(&mut self, at: usize, part: u8) {
         if let Some(assigned) = self.assigned.get_mut(usize::from(part)) {
-            assigned.push(Place(at as u16));
+            assigned.push(PacketIndex(at as u16));
         }
     }
 
     /// The global shard took a packet and handed part of it to a shard.
     pub(crate) fn assign_handed(&mut self, at: usize, part: u8) {
-        let place = Place(at as u16 | GLOBAL);
+        let place = PacketIndex(at as u16 | GLOBAL);
         if let Some(assigned) = self.assigned.get_mut(usize::from(part))
             && assigned.last() != Some(&place)
         {
@@ -205,7 +205,7 @@ impl Block {
     }
 
     /// The positions of the packets that concern a shard.
-    pub(crate) fn assigned(&self, part: usize) -> &[Place] {
+    pub(crate) fn assigned(&self, part: usize) -> &[PacketIndex] {
         self.assigned.get(part).map_or(&[], Vec::as_slice)
     }
 

@@ -22,8 +22,8 @@ use gannet_event::Event as _;
 use gannet_event::Events;
 use gannet_event::Interest;
 use gannet_event::Listener;
-use gannet_event::Place;
 use gannet_event::Sinks;
+use gannet_event::ThreadAffinity;
 use gannet_log::Logs;
 use gannet_log::StreamCount;
 use gannet_protocols::global;
@@ -125,7 +125,7 @@ impl Dispatcher {
         listener: Box<dyn Listener>,
     ) -> Self {
         let shards = threads.clamp(2, MAX_SHARDS);
-        let (place, wants_packets) = (listener.place(), listener.wants_packets());
+        let (affinity, wants_packets) = (listener.affinity(), listener.wants_packets());
         let mut events = Events::new(interest.clone(), listener);
         events.set_mark(EventQueueFlushPoint::DECL);
         events.ask();
@@ -138,7 +138,7 @@ impl Dispatcher {
         let part = |me| ShardTask::new(me, record(Role::HostPairs));
         let logs = Sinks::new(Logs::new(options.logs.clone()), events);
         let mut shared = Shared::new((0..shards).map(part), Merge::new(logs, shards + 1));
-        shared.listen(place == Place::Caller);
+        shared.listen(affinity == ThreadAffinity::Caller);
         let outbox = Box::new(Outbox { shards, ..Outbox::default() });
         let mut dispatcher = Self::of(record(Role::Global(outbox)), shards, shared);
         // The threads that did start, and the caller's, do all the work.

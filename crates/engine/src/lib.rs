@@ -43,7 +43,7 @@ use gannet_capture::Batch;
 use gannet_event::Decl;
 use gannet_event::Interest;
 use gannet_event::Listener;
-use gannet_event::Place;
+use gannet_event::ThreadAffinity;
 use gannet_filter::Filter;
 use gannet_log::Logs;
 use gannet_log::StreamCount;
@@ -119,7 +119,7 @@ impl Engine {
     }
 
     /// A new analysis whose events of `interest` go to `listener`, in the order of packets. It has several threads if the
-    /// listener's [place](Listener::place) and the events allow that.
+    /// listener's [thread affinity](Listener::affinity) and the events allow that.
     pub fn with_listener(
         options: Options,
         interest: Interest,
@@ -288,7 +288,7 @@ impl Work {
     }
 
     fn listening(options: Options, interest: Interest, listener: Box<dyn Listener>) -> Self {
-        let is_behind = listener.place() != Place::Analysis && !options.in_key_order;
+        let is_behind = listener.affinity() != ThreadAffinity::Analysis && !options.in_key_order;
         let in_one_thread = |decl: &Decl| decl.one_thread && interest.has(decl.id);
         if is_behind && may_split(&options) && !events().any(in_one_thread) {
             let threads = options.threads;

@@ -34,13 +34,13 @@ const UDP_DATA_BIT: u32 = 3;
 /// The table's entry for a packet.
 struct Known {
     hash: Hash,
-    at: Option<Place>,
+    at: Option<PacketSender>,
 }
 
 /// The index of a packet's connection, the side that sent the packet, and whether all its packets
 /// so far came outside of tunnels.
 #[derive(Clone, Copy)]
-struct Place {
+struct PacketSender {
     index: u32,
     from: Dir,
     usual: bool,
@@ -64,8 +64,11 @@ impl Shard {
     #[inline(always)]
     fn look_up(&self, key: &Key) -> Known {
         let (hash, found) = self.table.look_up(key);
-        let at =
-            found.map(|f| Place { index: f.index, from: f.from, usual: f.slot.ext.is_usual() });
+        let at = found.map(|f| PacketSender {
+            index: f.index,
+            from: f.from,
+            usual: f.slot.ext.is_usual(),
+        });
         Known { hash, at }
     }
 
@@ -83,7 +86,7 @@ impl Shard {
         flip: impl FnOnce(&Env) -> bool,
     ) -> (u32, Dir) {
         let ordinal = self.next_ordinal();
-        if let Some(Place { index, from, usual }) = at {
+        if let Some(PacketSender { index, from, usual }) = at {
             if !usual || encapsulation.depth() > 0 {
                 self.check_encapsulation(index, encapsulation);
             }

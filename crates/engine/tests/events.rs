@@ -20,8 +20,8 @@ use gannet_event::Command;
 use gannet_event::Decl;
 use gannet_event::Interest;
 use gannet_event::Listener;
-use gannet_event::Place;
 use gannet_event::Raised;
+use gannet_event::ThreadAffinity;
 use gannet_event::write_json;
 use gannet_log::Selection;
 use gannet_synth::traffic;
@@ -43,7 +43,7 @@ const WAYS: [(usize, usize); 3] = [(2, usize::MAX), (3, 1), (7, 50)];
 /// Writes down what it receives.
 struct Lines {
     heard: Arc<Mutex<Vec<u8>>>,
-    place: Place,
+    affinity: ThreadAffinity,
     /// Whether packets and the points at which handlers run are written down, too.
     wants_all: bool,
     commands: Vec<Command>,
@@ -58,8 +58,8 @@ impl Lines {
 }
 
 impl Listener for Lines {
-    fn place(&self) -> Place {
-        self.place
+    fn affinity(&self) -> ThreadAffinity {
+        self.affinity
     }
 
     fn wants_packets(&self) -> bool {
@@ -90,7 +90,7 @@ impl Listener for Lines {
 /// What a listener receives of a capture. `None` if it is none.
 fn heard(
     capture: &Path,
-    (wants_all, place): (bool, Place),
+    (wants_all, affinity): (bool, ThreadAffinity),
     commands: &[Command],
     (threads, at_a_time): (usize, usize),
 ) -> Option<Vec<u8>> {
@@ -98,7 +98,7 @@ fn heard(
     options.logs.selection = Selection::of::<&str>([]);
     let heard = Arc::new(Mutex::new(Vec::new()));
     let commands = commands.to_vec();
-    let listener = Lines { heard: Arc::clone(&heard), place, wants_all, commands };
+    let listener = Lines { heard: Arc::clone(&heard), affinity, wants_all, commands };
     let wants = |decl: &Decl| !decl.one_thread && (wants_all || !decl.opt_in);
     let interest = Interest::of(gannet_engine::events(), wants);
     let mut stream =
@@ -120,7 +120,7 @@ fn own_folder(name: &str) -> PathBuf {
 /// Compares what a listener receives of captures from several threads with what it receives from one.
 fn compare(
     captures: &[PathBuf],
-    how: (bool, Place),
+    how: (bool, ThreadAffinity),
     commands: &[Command],
     ways: &[(usize, usize)],
 ) {
@@ -148,15 +148,15 @@ fn any_number_of_threads_raises_the_same_events() {
     let mut all = captures();
     all.insert(0, made);
     // The generated traffic and the sample, with each number of threads.
-    compare(&all[..2], (false, Place::Anywhere), &[], &WAYS);
-    compare(&all[..2], (true, Place::Caller), &[], &WAYS);
+    compare(&all[..2], (false, ThreadAffinity::Anywhere), &[], &WAYS);
+    compare(&all[..2], (true, ThreadAffinity::Caller), &[], &WAYS);
     let mut all = all.split_off(2);
     all.retain(|capture| fs::metadata(capture).unwrap().len() <= SMALL);
     if !all.is_empty() {
         let half = all.len() / 2;
         thread::scope(|scope| {
-            scope.spawn(|| compare(&all[..half], (true, Place::Caller), &[], &WAYS[2..]));
-            compare(&all[half..], (true, Place::Caller), &[], &WAYS[2..]);
+            scope.spawn(|| compare(&all[..half], (true, ThreadAffinity::Caller), &[], &WAYS[2..]));
+            compare(&all[half..], (true, ThreadAffinity::Caller), &[], &WAYS[2..]);
         });
     }
     fs::remove_dir_all(&own).unwrap();
@@ -170,13 +170,13 @@ fn what_a_listener_asks_for_before_the_first_packet_holds_in_all_threads() {
     let analyzer = Some("Analyzer::ANALYZER_HTTP".to_owned());
     let filter = Command::Filter(Some("tcp or port 53".to_owned()));
     let commands = [Command::Enable { analyzer, on: false }, filter];
-    let asked = heard(&capture, (false, Place::Anywhere), &commands, (3, 50)).unwrap();
-    let all = heard(&capture, (false, Place::Anywhere), &[], (3, 50)).unwrap();
+    let asked = heard(&capture, (false, ThreadAffinity::Anywhere), &commands, (3, 50)).unwrap();
+    let all = heard(&capture, (false, ThreadAffinity::Anywhere), &[], (3, 50)).unwrap();
     let has = |text: &[u8], name: &str| String::from_utf8_lossy(text).contains(name);
     assert!(
         has(&all, "http_request") && !has(&asked, "http_request") && has(&asked, "dns_request")
     );
-    compare(&[capture], (true, Place::Caller), &commands, &WAYS);
+    compare(&[capture], (true, ThreadAffinity::Caller), &commands, &WAYS);
     fs::remove_dir_all(&own).unwrap();
 }
 
@@ -187,7 +187,7 @@ fn no_event_is_lost_of_many() {
         let capture = own.join("dns.pcap");
         write(&traffic::of(Kind::Dns, exchanges, 1), &capture);
         let count = |way| {
-            let heard = heard(&capture, (false, Place::Anywhere), &[], way).unwrap();
+            let heard = heard(&capture, (false, ThreadAffinity::Anywhere), &[], way).unwrap();
             let text = String::from_utf8_lossy(&heard).into_owned();
             let of = |name: &str| text.matches(&format!("\"event\":\"{name}\"")).count();
             (of("dns_request"), of("new_connection"), of("connection_state_remove"), text.len())

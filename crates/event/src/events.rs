@@ -30,9 +30,9 @@ pub trait Event {
     fn pack(&self, to: &mut Packer<'_>);
 }
 
-/// Where a listener receives events.
+/// The thread in which a listener receives events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Place {
+pub enum ThreadAffinity {
     /// In the thread of the analysis, which is one: the listener may ask something of the analysis at any time.
     #[default]
     Analysis,
@@ -45,9 +45,9 @@ pub enum Place {
 
 /// Receives events in the order in which they were raised.
 pub trait Listener: Send {
-    /// Where it receives them.
-    fn place(&self) -> Place {
-        Place::Analysis
+    /// The thread in which it receives them.
+    fn affinity(&self) -> ThreadAffinity {
+        ThreadAffinity::Analysis
     }
 
     /// Whether [`packet`](Self::packet) is called, for packets without events as well. Without it, the analysis is faster.

@@ -39,7 +39,7 @@ use crate::lists::Lists;
 use crate::lists::add_errors;
 use crate::lists::add_pieces;
 use crate::path_of;
-use crate::records::Place;
+use crate::records::RecordPosition;
 use crate::records::first;
 use crate::restarts::Restarts;
 use crate::varint;
@@ -260,7 +260,7 @@ fn declares(head: &[u8], interface: u32) -> bool {
 }
 
 /// Lists by the keys of their uids.
-fn by_key(shards: &[Lists], chunks: &[&[u8]]) -> Vec<(u64, Place)> {
+fn by_key(shards: &[Lists], chunks: &[&[u8]]) -> Vec<(u64, RecordPosition)> {
     let all = shards.iter().scan(0, |before, shard| {
         let chunks = *before;
         *before += shard.chunks().count();
@@ -268,7 +268,7 @@ fn by_key(shards: &[Lists], chunks: &[&[u8]]) -> Vec<(u64, Place)> {
     });
     let (mut entries, has_equal) = sorted(all.flatten(), shards.iter().map(Lists::len).sum());
     if has_equal {
-        let order = |(key, place): &(u64, Place)| {
+        let order = |(key, place): &(u64, RecordPosition)| {
             let record = record(chunks, *place);
             (*key, first(record), record)
         };
@@ -279,7 +279,7 @@ fn by_key(shards: &[Lists], chunks: &[&[u8]]) -> Vec<(u64, Place)> {
 
 /// The record at a place.
 #[inline]
-fn record<'a>(chunks: &[&'a [u8]], place: Place) -> &'a [u8] {
+fn record<'a>(chunks: &[&'a [u8]], place: RecordPosition) -> &'a [u8] {
     place.of(chunks.get(place.chunk()).copied().unwrap_or_default())
 }
 
@@ -332,7 +332,7 @@ fn sorted<T: Copy + Default>(
 }
 
 /// The table of blocks and the blocks. Those of one key are in one block.
-fn blocks(entries: &[(u64, Place)], chunks: &[&[u8]]) -> (Vec<Entry>, Vec<u8>) {
+fn blocks(entries: &[(u64, RecordPosition)], chunks: &[&[u8]]) -> (Vec<Entry>, Vec<u8>) {
     /// Bytes of a key, at most.
     const KEY: usize = 10;
     /// Bytes after those of the last list, at most.

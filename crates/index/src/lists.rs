@@ -7,7 +7,7 @@ use gannet_base::Proto;
 use hashbrown::HashMap;
 
 use crate::list::List;
-use crate::records::Place;
+use crate::records::RecordPosition;
 use crate::records::Records;
 use crate::records::first;
 use crate::records::numbers;
@@ -33,7 +33,7 @@ struct Listed {
     /// The key of its uid.
     key: u64,
     /// The record of its packets, once its list has ended.
-    place: Place,
+    place: RecordPosition,
     ends: Ends,
 }
 
@@ -132,7 +132,7 @@ impl Lists {
     /// Begins the list of a connection or tunnel. Returns its position. Fewer than 2³² fit into an index.
     pub(crate) fn begin(&mut self, key: u64, ends: Ends) -> u32 {
         let position = self.lists.len() as u32;
-        self.lists.push(Listed { key, place: Place::default(), ends });
+        self.lists.push(Listed { key, place: RecordPosition::default(), ends });
         position
     }
 
@@ -156,7 +156,7 @@ impl Lists {
     }
 
     /// The keys of lists with packets, and their records.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, Place)> + Clone {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, RecordPosition)> + Clone {
         let lists = self.lists.iter().filter(|listed| !listed.place.is_none());
         lists.map(|listed| (listed.key, listed.place))
     }

@@ -12,7 +12,7 @@ pub(crate) struct Records {
 
 /// The place of a record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct RecordPosition {
     chunk: u32,
     offset: u16,
     /// Its bytes, 0 if there is no record; the most are all bytes of the chunk.
@@ -26,17 +26,17 @@ const HEAD: usize = 20;
 
 impl Records {
     /// Appends the record of a list with packets.
-    pub(crate) fn add(&mut self, list: &List) -> Place {
+    pub(crate) fn add(&mut self, list: &List) -> RecordPosition {
         let len = list.len();
         if len == 0 {
-            return Place::default();
+            return RecordPosition::default();
         }
         let most = HEAD + len + AFTER;
         if self.chunks.last().is_none_or(|chunk| chunk.len() + most > CHUNK) {
             self.chunks.push(Vec::with_capacity(most.max(CHUNK)));
         }
         let number = self.chunks.len() - 1;
-        let Some(chunk) = self.chunks.last_mut() else { return Place::default() };
+        let Some(chunk) = self.chunks.last_mut() else { return RecordPosition::default() };
         let begin = chunk.len();
         let packets = list.packets();
         if packets < 0x80 && len < 0x80 {
@@ -48,7 +48,7 @@ impl Records {
         list.append_to(chunk);
         // A record with more bytes is alone in its chunk.
         let len = (chunk.len() - begin).min(usize::from(u16::MAX)) as u16;
-        Place { chunk: number as u32, offset: begin as u16, len }
+        RecordPosition { chunk: number as u32, offset: begin as u16, len }
     }
 
     pub(crate) fn chunks(&self) -> impl Iterator<Item = &[u8]> {
@@ -56,13 +56,13 @@ impl Records {
     }
 
     /// The record at a place; empty if there is none.
-    pub(crate) fn at(&self, place: Place) -> &[u8] {
+    pub(crate) fn at(&self, place: RecordPosition) -> &[u8] {
         let chunk = self.chunks.get(place.chunk as usize).map(Vec::as_slice);
         place.of(chunk.unwrap_or_default())
     }
 }
 
-impl Place {
+impl RecordPosition {
     /// Whether there is no record.
     pub(crate) fn is_none(self) -> bool {
         self.len == 0

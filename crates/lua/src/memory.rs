@@ -30,7 +30,7 @@ const FILE: usize = 60;
 
 /// Where a script was when an allocation failed.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct SourceLine {
     file: [c_char; FILE],
     line: c_int,
     /// The first line of its function, 0 for that of the file.
@@ -40,7 +40,7 @@ struct Place {
 thread_local! {
     /// The Lua thread of the script, null where none runs.
     static SCRIPT: Cell<*mut ffi::lua_State> = const { Cell::new(ptr::null_mut()) };
-    static FAILED: Cell<Option<Place>> = const { Cell::new(None) };
+    static FAILED: Cell<Option<SourceLine>> = const { Cell::new(None) };
 }
 
 /// While it exists, failed allocations note where the script is.
@@ -71,7 +71,7 @@ pub(crate) unsafe extern "C-unwind" fn watch(state: *mut ffi::lua_State) -> c_in
 
 /// File, line, and first line of the function where the last allocation failed that did.
 pub(crate) fn place() -> Option<(String, c_int, c_int)> {
-    let Place { file, line, begin } = FAILED.get()?;
+    let SourceLine { file, line, begin } = FAILED.get()?;
     // SAFETY: Lua ends the text with a zero within the array.
     let file = unsafe { CStr::from_ptr(file.as_ptr()) };
     Some((file.to_string_lossy().into_owned(), line, begin))
@@ -101,7 +101,7 @@ fn note() {
         let is_file = !about.source.is_null() && unsafe { about.source.read() } == b'@' as c_char;
         if is_file && about.currentline > 0 {
             let (file, line, begin) = (about.short_src, about.currentline, about.linedefined);
-            FAILED.set(Some(Place { file, line, begin }));
+            FAILED.set(Some(SourceLine { file, line, begin }));
             return;
         }
     }

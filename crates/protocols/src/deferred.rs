@@ -56,13 +56,13 @@ pub struct Whole {
     tunnels: Tunnels,
     certificates: Certificates,
     /// Items that are decided about, to be put in order; empty in between.
-    order: Vec<Place>,
+    order: Vec<ItemPosition>,
     /// Events have a listener.
     is_listening: bool,
 }
 
 /// Where an item is, with its place in the order of all.
-struct Place {
+struct ItemPosition {
     key: Key,
     ticket: u64,
     part: u16,
@@ -82,7 +82,7 @@ enum Kind {
     Events,
 }
 
-impl Place {
+impl ItemPosition {
     /// Of one part and one step of a packet, things come in the order in which they were left.
     fn order(&self) -> impl Ord + use<> {
         (self.key, self.ticket, self.part, self.kind, self.at)
@@ -118,9 +118,9 @@ impl Whole {
         if self.is_listening {
             order.sort_by_key(|place| place.order_of_events(parts.len()));
         } else {
-            order.sort_by_key(Place::order);
+            order.sort_by_key(ItemPosition::order);
         }
-        for Place { key, part, kind, at, recording, .. } in &order {
+        for ItemPosition { key, part, kind, at, recording, .. } in &order {
             let Some(left) = parts.get_mut(usize::from(*part)) else { continue };
             if *kind == Kind::Events {
                 if let Some(recording) = left.events.get_mut(*recording as usize) {
@@ -190,10 +190,10 @@ fn places<T>(
     items: &[DeferredItem<T>],
     until: Option<Key>,
     (part, kind): (u16, Kind),
-    to: &mut Vec<Place>,
+    to: &mut Vec<ItemPosition>,
 ) {
     let due = items.iter().take(due(items, until));
-    let place = |(at, item): (u32, &DeferredItem<T>)| Place {
+    let place = |(at, item): (u32, &DeferredItem<T>)| ItemPosition {
         key: item.key,
         ticket: item.ticket,
         part,
@@ -208,13 +208,13 @@ fn places_of_events(
     recordings: &VecDeque<Recording>,
     until: Option<Key>,
     part: u16,
-    to: &mut Vec<Place>,
+    to: &mut Vec<ItemPosition>,
 ) {
     for (recording, runs) in (0..).zip(recordings) {
         let is_due = |(_, key, _): &(usize, Key, u64)| until.is_none_or(|until| *key < until);
         let place = |(at, key, ticket)| {
             let at = u32::try_from(at).unwrap_or(u32::MAX);
-            Place { key, ticket, part, kind: Kind::Events, at, recording }
+            ItemPosition { key, ticket, part, kind: Kind::Events, at, recording }
         };
         let before = to.len();
         to.extend(runs.runs().take_while(is_due).map(place));

@@ -40,7 +40,7 @@ pub enum ErrorKind {
 }
 
 /// Line, first column and length, and the text of the line; numbers from 1.
-type Place = (usize, usize, usize, String);
+type Position = (usize, usize, usize, String);
 
 /// An error. Its text has the line of the query that it is about, with carets below the place.
 #[derive(Clone, Debug)]
@@ -49,7 +49,7 @@ pub struct Error {
     pub kind: ErrorKind,
     message: String,
     hint: Option<String>,
-    place: Option<Box<Place>>,
+    place: Option<Box<Position>>,
     /// A word of the query that the place is found by.
     near: Option<String>,
 }

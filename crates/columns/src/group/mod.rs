@@ -55,7 +55,7 @@ struct Collected {
 
 /// What a row group is in its file.
 #[derive(Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct GroupOptions {
     /// Whether it is to be sorted by the first column.
     pub(crate) by_time: bool,
     /// Whether none follows.
@@ -124,7 +124,7 @@ impl Group {
     pub(crate) fn write<W: Write + Send>(
         mut self,
         file: &mut SerializedFileWriter<W>,
-        Place { by_time, is_last }: Place,
+        GroupOptions { by_time, is_last }: GroupOptions,
         choices: &mut Vec<Choice>,
         maker: &mut Maker,
     ) -> Result<(), Error> {

@@ -108,7 +108,7 @@ fn write(fields: &[Field], bytes: &[u8], rows_of_group: usize, by_time: bool) ->
             group.take(&bytes, piece.iter().map(|(place, _)| number(at, *place)), &mut maker);
         }
         let is_last = (at + 1) * rows_of_group >= rows_of(bytes).len();
-        file.write(group, Place { by_time, is_last }, &mut maker).unwrap();
+        file.write(group, GroupOptions { by_time, is_last }, &mut maker).unwrap();
     }
     file.finish(0).unwrap();
     scratch

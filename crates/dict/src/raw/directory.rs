@@ -55,12 +55,12 @@ pub(crate) fn at_order(order: u64) -> u64 {
 }
 
 /// Several places may hold copies of one block: none drops it by itself.
-type Place<T> = ManuallyDrop<Block<T>>;
+type SharedBlock<T> = ManuallyDrop<Block<T>>;
 
 /// The directory, with the caller's `counts` in the part that searches do not touch.
 pub(crate) struct Directory<T, C> {
     /// Always a power of two.
-    places: Box<[Place<T>]>,
+    places: Box<[SharedBlock<T>]>,
     /// Mask of the byte offset of a hash's slot.
     mask: u32,
     /// Whether any entry stands apart from its block, for the caller. Here, so that searches find it with the rest.
@@ -76,7 +76,7 @@ struct More<T, C> {
 
 struct Next<T> {
     /// As many as are filled, and true.
-    places: Vec<Place<T>>,
+    places: Vec<SharedBlock<T>>,
     bits: u8,
 }
 
@@ -148,14 +148,14 @@ pub(crate) fn parting_bit(depth: u8) -> u64 {
 }
 
 /// A bitwise copy of `place`, for one of the slots of the same block.
-fn copy<T>(place: &Block<T>) -> Place<T> {
+fn copy<T>(place: &Block<T>) -> SharedBlock<T> {
     // SAFETY: a block may be copied bitwise as long as only one copy is dropped or changed; the
     // result type drops nothing, and the rule "once" says which copy is dropped.
     ManuallyDrop::new(unsafe { core::ptr::read(place) })
 }
 
 /// All blocks that these places name, in the order of their hashes, each once.
-fn blocks<T>(places: &[Place<T>]) -> impl Iterator<Item = &Block<T>> {
+fn blocks<T>(places: &[SharedBlock<T>]) -> impl Iterator<Item = &Block<T>> {
     let mut next = Some(0_u64);
     core::iter::from_fn(move || {
         let hash = next?;
@@ -169,7 +169,7 @@ impl<T, C> Directory<T, C> {
     /// A directory of one block, of depth 0.
     pub(crate) fn new(block: Block<T>, counts: C) -> Self {
         assert!(block.depth() == 0);
-        const { assert!(size_of::<Place<T>>() == PLACE) };
+        const { assert!(size_of::<SharedBlock<T>>() == PLACE) };
         Directory {
             places: Box::new([ManuallyDrop::new(block)]),
             mask: 0,
@@ -233,7 +233,7 @@ impl<T, C> Directory<T, C> {
     pub(crate) fn heap_bytes(&self) -> usize {
         let next = self.more.next.as_ref();
         let places = self.places.len() + next.map_or(0, |next| next.places.capacity());
-        places * size_of::<Place<T>>() + size_of::<More<T, C>>()
+        places * size_of::<SharedBlock<T>>() + size_of::<More<T, C>>()
     }
 
     /// Whether the block of this hash may become two.
@@ -246,7 +246,7 @@ impl<T, C> Directory<T, C> {
         let depth = block.depth();
         let apart = 1_usize << depth;
         let first = (hash >> PLACE_BITS) as usize & (apart - 1);
-        let fill = |places: &mut [Place<T>]| {
+        let fill = |places: &mut [SharedBlock<T>]| {
             for place in places.iter_mut().skip(first).step_by(apart) {
                 // The copy that stood there is forgotten, not dropped: its owner has it.
                 *place = copy(block);

@@ -2,8 +2,8 @@
 
 use gannet_event::Interest;
 use gannet_event::Listener;
-use gannet_event::Place;
 use gannet_event::Raised;
+use gannet_event::ThreadAffinity;
 
 use super::*;
 
@@ -11,8 +11,8 @@ use super::*;
 struct Heard(Arc<Mutex<Vec<String>>>);
 
 impl Listener for Heard {
-    fn place(&self) -> Place {
-        Place::Anywhere
+    fn affinity(&self) -> ThreadAffinity {
+        ThreadAffinity::Anywhere
     }
 
     fn event(&mut self, event: &Raised<'_>) {

@@ -8,10 +8,10 @@ use crate::Dialect;
 
 /// The header offsets at a point of the expression; `None` in the dialect without scopes.
 #[derive(Clone, Debug)]
-pub(super) struct Scope(Option<Place>);
+pub(super) struct Scope(Option<SavedOffsets>);
 
 #[derive(Clone, Debug)]
-struct Place {
+struct SavedOffsets {
     state: State,
     outer: Option<(Offset, Offset)>,
     tagged: bool,
@@ -21,7 +21,7 @@ impl Lower<'_> {
     /// Saves the header offsets.
     pub(super) fn scope(&self) -> Scope {
         let scoped = self.options.dialect == Dialect::Scoped;
-        Scope(scoped.then(|| Place {
+        Scope(scoped.then(|| SavedOffsets {
             state: self.state.clone(),
             outer: self.outer,
             tagged: self.tagged,

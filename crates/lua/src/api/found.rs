@@ -16,8 +16,8 @@ use gannet_event::Decl;
 use gannet_event::Listener;
 use gannet_event::Packer;
 use gannet_event::Param;
-use gannet_event::Place;
 use gannet_event::Raised;
+use gannet_event::ThreadAffinity;
 use gannet_event::Type;
 use gannet_log::Field;
 use gannet_log::Format;
@@ -210,7 +210,7 @@ fn describe_type(ty: &Type, out: &mut String) {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Collector {
     found: Arc<Mutex<Found>>,
-    place: Place,
+    affinity: ThreadAffinity,
 }
 
 #[derive(Clone, Debug)]
@@ -225,7 +225,7 @@ struct Mentioned {
 impl Collector {
     /// The same for events alone, which may come from an analysis of several threads.
     pub(crate) fn of_events(&self) -> Self {
-        Self { place: Place::Anywhere, ..self.clone() }
+        Self { affinity: ThreadAffinity::Anywhere, ..self.clone() }
     }
 
     /// The results, once the analysis has processed its batch.
@@ -250,8 +250,8 @@ fn mention_all(found: &mut Found, event: &Raised<'_>) -> Mentioned {
 }
 
 impl Listener for Collector {
-    fn place(&self) -> Place {
-        self.place
+    fn affinity(&self) -> ThreadAffinity {
+        self.affinity
     }
 
     fn wants_packets(&self) -> bool {

@@ -90,7 +90,7 @@ impl Analyzer {
             cx.flip();
             self.flip_asked = true;
         }
-        let place = super::message::Place {
+        let place = super::message::MessageContext {
             netbios_server: netbios && self.responder_port(cx.conn) == NETBIOS_PORT,
             udp: cx.conn.proto == Proto::Udp,
             hinfo: cx.wants::<HinfoReply<'_>>(),
@@ -171,7 +171,7 @@ fn read_with_listener(
     cx: &mut Context<'_>,
     rows: &mut Rows<'_>,
     head: Head<'_>,
-    place: super::message::Place,
+    place: super::message::MessageContext,
     buffers: &mut Buffers,
     msg: &[u8],
 ) -> walk::Result {

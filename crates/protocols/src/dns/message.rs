@@ -89,7 +89,7 @@ impl Header {
 
 /// Where a message travels, as far as reading it depends on that.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct MessageContext {
     /// The responder's port is 137: long labels, and type 33 is no SRV.
     pub netbios_server: bool,
     /// Over UDP: a TCP keepalive option is out of place.

@@ -13,8 +13,8 @@ use super::head::Head;
 use super::head::Msg;
 use super::message::Cursor;
 use super::message::Header;
+use super::message::MessageContext;
 use super::message::Notes;
-use super::message::Place;
 use super::message::weird;
 use super::names::class;
 use super::names::opcode;
@@ -49,7 +49,7 @@ pub(super) fn message(
     head: Head<'_>,
     msg: &[u8],
     is_orig: bool,
-    place: Place,
+    place: MessageContext,
 ) -> Notes {
     let (header, netbios, head) = (head.header, head.netbios, head.as_record());
     let mut notes = Notes::new();
@@ -98,7 +98,7 @@ struct Raiser<'r, 'c> {
     header: &'r Header,
     head: Msg,
     is_orig: bool,
-    place: Place,
+    place: MessageContext,
     /// Class of the zone that is updated.
     zone: Option<u16>,
     /// Records raise no events.

@@ -6,9 +6,9 @@
 use gannet_base::Addr;
 
 use super::message::Cursor;
+use super::message::MessageContext;
 use super::message::Note;
 use super::message::Notes;
-use super::message::Place;
 use super::message::weird;
 use super::message::weird_number;
 use super::names::rr;
@@ -121,7 +121,7 @@ const SKIPPED: Parsed<'static> = (Data::Nothing, true);
 pub fn parse<'a, 'm: 'a>(
     cursor: &mut Cursor<'m>,
     record: &Record,
-    place: Place,
+    place: MessageContext,
     names: &'a mut Vec<u8>,
     notes: &mut Notes,
 ) -> Parsed<'a> {
@@ -172,7 +172,7 @@ pub fn parse<'a, 'm: 'a>(
 
 struct Reader<'c, 'a> {
     cursor: &'c mut Cursor<'a>,
-    place: Place,
+    place: MessageContext,
     notes: &'c mut Notes,
 }
 

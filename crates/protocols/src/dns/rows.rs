@@ -28,8 +28,8 @@ use super::parts::Section;
 use super::records::Data;
 use super::records::Strings;
 use super::session::Exchange;
+use super::session::ExchangePosition;
 use super::session::Last;
-use super::session::Place;
 use super::session::Rest;
 use super::session::Waiting;
 use super::session::flag;
@@ -100,7 +100,7 @@ pub(super) struct Rows<'a> {
     flipped: bool,
     scratch: &'a mut RowBuffers,
     /// The exchange of the message, unless it is not joined with others, and where it goes if it stays incomplete.
-    current: Option<(Box<Exchange>, Place)>,
+    current: Option<(Box<Exchange>, ExchangePosition)>,
 }
 
 impl<'a> Rows<'a> {
@@ -118,7 +118,7 @@ impl<'a> Rows<'a> {
 
     /// The exchange that a message belongs to, and where it goes if it stays incomplete.
     #[inline]
-    fn join(&mut self, cx: &mut Context<'_>, header: &Header) -> (Box<Exchange>, Place) {
+    fn join(&mut self, cx: &mut Context<'_>, header: &Header) -> (Box<Exchange>, ExchangePosition) {
         let responder = if self.flipped { &cx.conn.id.orig_h } else { &cx.conn.id.resp_h };
         let (is_multicast, is_reply) = (responder.is_multicast(), header.is_reply());
         let waiting = match (is_multicast, is_reply) {
@@ -127,17 +127,17 @@ impl<'a> Rows<'a> {
             (false, false) => self.rest.as_mut().and_then(|r| r.waiting.replies.pop(header.id)),
         };
         if let Some(exchange) = waiting {
-            return (exchange, Place::None);
+            return (exchange, ExchangePosition::None);
         }
         let mut exchange = cx.env.dns.spare.take(cx.now, header.id);
         if is_multicast {
             exchange.flags = flag::SAW_BOTH;
         }
         let place = match (is_multicast, is_reply) {
-            (true, _) => Place::None,
-            (false, true) => Place::Replies,
-            (false, false) if self.slot.is_none() => Place::Slot,
-            (false, false) => Place::Queries,
+            (true, _) => ExchangePosition::None,
+            (false, true) => ExchangePosition::Replies,
+            (false, false) if self.slot.is_none() => ExchangePosition::Slot,
+            (false, false) => ExchangePosition::Queries,
         };
         (exchange, place)
     }
@@ -169,7 +169,7 @@ impl<'a> Rows<'a> {
         header: &Header,
         (ended, rejected): (bool, bool),
         mut exchange: Box<Exchange>,
-        place: Place,
+        place: ExchangePosition,
     ) {
         let flipped = self.flipped;
         if rejected {
@@ -181,7 +181,7 @@ impl<'a> Rows<'a> {
         if ended && exchange.has(flag::SAW_BOTH) {
             log(cx, flipped, &exchange, &self.scratch.answers);
             cx.env.dns.spare.give(exchange);
-            self.last.place = Place::None;
+            self.last.place = ExchangePosition::None;
             return;
         }
         if !self.scratch.answers.is_empty() {
@@ -190,14 +190,14 @@ impl<'a> Rows<'a> {
         *self.last = Last { place, id: header.id };
         let limit = cx.env.pending.of(Tag::Dns);
         match place {
-            Place::None => {}
-            Place::Slot => *self.slot = Some(exchange),
-            Place::Queries => {
+            ExchangePosition::None => {}
+            ExchangePosition::Slot => *self.slot = Some(exchange),
+            ExchangePosition::Queries => {
                 let queries = &mut self.waiting().queries;
                 queries.push(exchange, limit, |e| log_kept(cx, flipped, &e));
                 cx.conn.note_table(queries.ids());
             }
-            Place::Replies => {
+            ExchangePosition::Replies => {
                 let replies = &mut self.waiting().replies;
                 replies.push(exchange, limit, |e| log_kept(cx, flipped, &e));
                 cx.conn.note_table(replies.ids());
@@ -217,10 +217,10 @@ impl<'a> Rows<'a> {
         let Last { place, id } = *self.last;
         let waiting = self.rest.as_mut().map(|r| &mut r.waiting);
         let exchange = match place {
-            Place::None => None,
-            Place::Slot => self.slot.as_deref_mut(),
-            Place::Queries => waiting.and_then(|w| w.queries.last_mut(id)),
-            Place::Replies => waiting.and_then(|w| w.replies.last_mut(id)),
+            ExchangePosition::None => None,
+            ExchangePosition::Slot => self.slot.as_deref_mut(),
+            ExchangePosition::Queries => waiting.and_then(|w| w.queries.last_mut(id)),
+            ExchangePosition::Replies => waiting.and_then(|w| w.replies.last_mut(id)),
         };
         let Some(exchange) = exchange else { return };
         if rejected {
@@ -230,7 +230,7 @@ impl<'a> Rows<'a> {
             exchange.flags |= saw(header);
             if exchange.has(flag::SAW_BOTH) {
                 log_kept(cx, self.flipped, exchange);
-                self.last.place = Place::None;
+                self.last.place = ExchangePosition::None;
             }
         }
     }

@@ -159,7 +159,7 @@ impl Spare {
 
 /// Where an exchange goes when its message has been read, unless it is complete.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum ExchangePosition {
     /// Nowhere: it was joined, or is to a multicast address.
     #[default]
     None,
@@ -174,7 +174,7 @@ pub(super) enum Place {
 /// Where the exchange of the latest message waits.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Last {
-    pub(super) place: Place,
+    pub(super) place: ExchangePosition,
     pub(super) id: u16,
 }
 

@@ -1,16 +1,16 @@
 //! Service bindings (RFC 9460 §2.2): nothing of them is logged, but their faults are.
 
 use super::message::Cursor;
+use super::message::MessageContext;
 use super::message::Note;
 use super::message::Notes;
-use super::message::Place;
 use super::message::weird;
 
 /// Parses a service binding of `len` bytes; returns whether the rest can still be parsed.
 pub(super) fn check(
     cursor: &mut Cursor<'_>,
     len: usize,
-    place: Place,
+    place: MessageContext,
     names: &mut Vec<u8>,
     notes: &mut Notes,
 ) -> bool {
@@ -78,7 +78,7 @@ mod tests {
     fn notes(data: &[u8]) -> (bool, Vec<String>) {
         let (mut names, mut notes) = (Vec::new(), Notes::new());
         let mut cursor = Cursor::new(data, 0);
-        let ok = check(&mut cursor, data.len(), Place::default(), &mut names, &mut notes);
+        let ok = check(&mut cursor, data.len(), MessageContext::default(), &mut names, &mut notes);
         assert!(!ok || data.len() - cursor.pos() < 4);
         let text = notes.into_iter().map(|n| match n {
             Note::Weird(name, addl) => format!("{name} {addl}").trim_end().to_owned(),

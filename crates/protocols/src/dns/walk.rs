@@ -39,7 +39,7 @@ pub(super) struct Walk<'w, 'c, 'r, const RAISES: bool> {
     pub(super) cx: &'w mut Context<'c>,
     pub(super) rows: &'w mut Rows<'r>,
     pub(super) head: Head<'w>,
-    pub(super) place: message::Place,
+    pub(super) place: message::MessageContext,
     pub(super) rejected: bool,
     pub(super) buffers: &'w mut Buffers,
 }

@@ -17,10 +17,10 @@ pub(super) use self::waiting::Waiting;
 
 use gannet_base::Dir;
 
+use self::header::CommandPosition;
 use self::header::Commands;
 use self::header::HEADER_LENGTH;
 use self::header::Header;
-use self::header::Place;
 use self::header::follow;
 use self::header::text;
 use self::header::words_and_next;
@@ -89,7 +89,7 @@ pub(super) fn message(
     }
     let h = Header { from, unicode, tree, message, is_pipe, record };
     let is_request = from.is_orig();
-    let place = Place { command, is_request, offset: HEADER_LENGTH, depth: 0 };
+    let place = CommandPosition { command, is_request, offset: HEADER_LENGTH, depth: 0 };
     All::read(cx, core, h, place, c.rest())
 }
 
@@ -97,7 +97,13 @@ pub(super) fn message(
 struct All;
 
 impl Commands for All {
-    fn read(cx: &mut Context<'_>, core: &mut Core, h: Header, at: Place, data: &[u8]) -> Read<()> {
+    fn read(
+        cx: &mut Context<'_>,
+        core: &mut Core,
+        h: Header,
+        at: CommandPosition,
+        data: &[u8],
+    ) -> Read<()> {
         let read = |record| Cursor::new(record, data);
         match (at.command, at.is_request) {
             (0x2e, true) => files::read_request::<Self>(cx, core, h, at, data),

@@ -65,7 +65,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use gannet_base::Time;
-use gannet_event::{Command, Decl, Interest, Listener, Place, Raised, Value as Head};
+use gannet_event::{Command, Decl, Interest, Listener, Raised, ThreadAffinity, Value as Head};
 
 use crate::command::Options;
 use crate::evaluate::Stop;
@@ -201,7 +201,7 @@ pub fn run(
         let matching = machine.state.signatures.clone();
         let matching = matching.map(|all| Matching::new(&machine.with(&mut program), all));
         let names_analyzers = interest::calls(&machine.with(&mut program), &["current_analyzer"]);
-        let place = steering::place(&machine.with(&mut program), options, &interest, source);
+        let affinity = steering::affinity(&machine.with(&mut program), options, &interest, source);
         if !decide::has_discarders(&machine.with(&mut program)) {
             // Until a filter of addresses is installed, no packet is discarded.
             let catalogue = source.catalogue();
@@ -227,7 +227,7 @@ pub fn run(
         RUN.set(Some(Box::new(run)));
         let read = source.run(
             Start { interest, scripted, in_key_order, ignore_checksums, follows_clock },
-            Box::new(Handlers { place }),
+            Box::new(Handlers { affinity }),
         );
         let goes_on = !has_packets && !stops() && stays();
         let Some(mut run) = RUN.take() else { return 1 };
@@ -294,7 +294,7 @@ thread_local! {
 
 /// The listener of the run of this thread.
 struct Handlers {
-    place: Place,
+    affinity: ThreadAffinity,
 }
 
 impl Handlers {
@@ -312,8 +312,8 @@ impl Handlers {
 }
 
 impl Listener for Handlers {
-    fn place(&self) -> Place {
-        self.place
+    fn affinity(&self) -> ThreadAffinity {
+        self.affinity
     }
 
     fn event(&mut self, event: &Raised<'_>) {

@@ -5,7 +5,7 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::io::Write as _;
 
-use gannet_event::{Decl, Interest, Place};
+use gannet_event::{Decl, Interest, ThreadAffinity};
 
 use super::interest::calls;
 use super::shown::{Ends, Flow, Locals};
@@ -142,14 +142,14 @@ pub(super) fn decider(vm: &Vm<'_>, raises: &dyn Fn(&str) -> bool) -> Option<Stri
 const STATISTICS: &str = "scripts read statistics of the analysis";
 
 /// Where handlers run: in the thread of the analysis, or behind one of several threads.
-pub(super) fn place(
+pub(super) fn affinity(
     vm: &Vm<'_>,
     options: &Options,
     interest: &Interest,
     source: &dyn Source,
-) -> Place {
+) -> ThreadAffinity {
     if options.threads <= 1 {
-        return Place::Analysis;
+        return ThreadAffinity::Analysis;
     }
     let whole = || {
         let catalogue = source.catalogue();
@@ -186,7 +186,7 @@ pub(super) fn place(
             None => writeln!(std::io::stderr(), "{} threads analyze", options.threads),
         };
     }
-    if why.is_some() { Place::Analysis } else { Place::Caller }
+    if why.is_some() { ThreadAffinity::Analysis } else { ThreadAffinity::Caller }
 }
 
 /// Functions that the run itself calls by their names, or that filters of logs name.

@@ -5,7 +5,7 @@ use super::*;
 /// Reads `data` as a record of its own length, and says what came of it.
 fn read(kind: u16, data: &[u8]) -> (String, bool, Vec<String>) {
     let record = Record { kind, class: 1, ttl: 60, len: data.len() as u16 };
-    let place = Place { udp: true, hinfo: true, caa: true, ..Place::default() };
+    let place = MessageContext { udp: true, hinfo: true, caa: true, ..MessageContext::default() };
     let (mut names, mut notes) = (Vec::new(), Notes::new());
     let mut cursor = Cursor::new(data, 0);
     let (data, more) = parse(&mut cursor, &record, place, &mut names, &mut notes);
@@ -63,7 +63,7 @@ fn records_that_are_read_for_listeners() {
     let record = Record { kind: rr::CAA, class: 1, ttl: 60, len: 4 };
     let mut cursor = Cursor::new(b"\0\x02io", 0);
     let (names, notes) = (&mut Vec::new(), &mut Notes::new());
-    assert_eq!(parse(&mut cursor, &record, Place::default(), names, notes), SKIPPED);
+    assert_eq!(parse(&mut cursor, &record, MessageContext::default(), names, notes), SKIPPED);
 }
 
 #[test]
@@ -151,7 +151,7 @@ proptest! {
         let record = Record { kind, class: 1, ttl: 0, len: len.min(data.len() as u16) };
         let (mut names, mut notes) = (Vec::new(), Notes::new());
         let mut cursor = Cursor::new(&data, 0);
-        parse(&mut cursor, &record, Place::default(), &mut names, &mut notes);
+        parse(&mut cursor, &record, MessageContext::default(), &mut names, &mut notes);
         prop_assert!(cursor.pos() <= data.len());
     }
 }

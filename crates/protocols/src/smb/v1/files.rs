@@ -4,9 +4,9 @@
 
 use gannet_base::Dir;
 
+use super::header::CommandPosition;
 use super::header::Commands;
 use super::header::Header;
-use super::header::Place;
 use super::header::follow;
 use super::header::place;
 use super::header::text;
@@ -28,7 +28,7 @@ pub(super) fn read_request<C: Commands>(
     cx: &mut Context<'_>,
     core: &mut Core,
     h: Header,
-    at: Place,
+    at: CommandPosition,
     data: &[u8],
 ) -> Read<()> {
     let c = &mut Cursor::new("SMB1_read_andx_request", data);
@@ -57,7 +57,7 @@ pub(super) fn read_response<C: Commands>(
     cx: &mut Context<'_>,
     core: &mut Core,
     h: Header,
-    at: Place,
+    at: CommandPosition,
     data: &[u8],
 ) -> Read<()> {
     let c = &mut Cursor::new("SMB1_read_andx_response", data);
@@ -83,7 +83,7 @@ pub(super) fn write_request<C: Commands>(
     cx: &mut Context<'_>,
     core: &mut Core,
     h: Header,
-    at: Place,
+    at: CommandPosition,
     data: &[u8],
 ) -> Read<()> {
     let c = &mut Cursor::new("SMB1_write_andx_request", data);
@@ -117,7 +117,7 @@ pub(super) fn write_response<C: Commands>(
     cx: &mut Context<'_>,
     core: &mut Core,
     h: Header,
-    at: Place,
+    at: CommandPosition,
     data: &[u8],
 ) -> Read<()> {
     let c = &mut Cursor::new("SMB1_write_andx_response", data);
@@ -135,7 +135,7 @@ pub(super) fn create_request<C: Commands>(
     cx: &mut Context<'_>,
     core: &mut Core,
     h: Header,
-    at: Place,
+    at: CommandPosition,
     data: &[u8],
 ) -> Read<()> {
     let c = &mut Cursor::new("SMB1_nt_create_andx_request", data);
@@ -154,7 +154,7 @@ pub(super) fn create_response<C: Commands>(
     cx: &mut Context<'_>,
     core: &mut Core,
     h: Header,
-    at: Place,
+    at: CommandPosition,
     data: &[u8],
 ) -> Read<()> {
     let c = &mut Cursor::new("SMB1_nt_create_andx_response", data);

@@ -34,7 +34,7 @@ pub(super) struct Header {
 
 /// Position of a command within its message.
 #[derive(Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct CommandPosition {
     pub(super) command: u8,
     /// Read as a request.
     pub(super) is_request: bool,
@@ -70,7 +70,13 @@ pub(super) fn words_and_next(f: &mut Fields<'_>) -> (u8, Next) {
 /// What reads commands of any kind.
 pub(super) trait Commands {
     /// Reads the command of a position.
-    fn read(cx: &mut Context<'_>, core: &mut Core, h: Header, at: Place, data: &[u8]) -> Read<()>;
+    fn read(
+        cx: &mut Context<'_>,
+        core: &mut Core,
+        h: Header,
+        at: CommandPosition,
+        data: &[u8],
+    ) -> Read<()>;
 }
 
 /// Reads the command behind a command that is read up to here.
@@ -78,7 +84,7 @@ pub(super) fn follow<C: Commands>(
     cx: &mut Context<'_>,
     core: &mut Core,
     h: Header,
-    at: Place,
+    at: CommandPosition,
     c: &mut Cursor<'_>,
     next: Next,
     is_request: bool,
@@ -92,7 +98,7 @@ pub(super) fn follow<C: Commands>(
     let most = cx.env.most("SMB::max_andx_depth", MAX_DEPTH.into());
     let depth = usize::from(at.depth);
     if next.command != NONE && depth <= most && advances {
-        let place = Place {
+        let place = CommandPosition {
             command: next.command,
             is_request,
             offset: at.offset.wrapping_add(c.pos() as u16),

@@ -4,9 +4,9 @@
 
 use gannet_base::Time;
 
+use super::header::CommandPosition;
 use super::header::Commands;
 use super::header::Header;
-use super::header::Place;
 use super::header::follow;
 use super::header::next;
 use super::header::text;
@@ -201,7 +201,7 @@ pub(super) fn setup_request<C: Commands>(
     cx: &mut Context<'_>,
     core: &mut Core,
     h: Header,
-    at: Place,
+    at: CommandPosition,
     data: &[u8],
 ) -> Read<()> {
     let record = "SMB1_session_setup_andx_request";
@@ -213,7 +213,7 @@ pub(super) fn setup_request<C: Commands>(
         0x0d => ("SMB1_session_setup_andx_request_ntlm_nonextended_security", 28),
         index => return Err(Wrong::Case { record, index: index.into() }),
     };
-    let at = Place { offset: at.offset + 1, ..at };
+    let at = CommandPosition { offset: at.offset + 1, ..at };
     let c = &mut outer.inner(inner);
     let mut f = c.upto("byte_count", n)?;
     let next = next(&mut f);
@@ -290,7 +290,7 @@ pub(super) fn setup_response<C: Commands>(
     cx: &mut Context<'_>,
     core: &mut Core,
     h: Header,
-    at: Place,
+    at: CommandPosition,
     data: &[u8],
 ) -> Read<()> {
     let outer = &mut Cursor::new("SMB1_session_setup_andx_response", data);
@@ -312,7 +312,7 @@ pub(super) fn setup_response<C: Commands>(
             return Ok(());
         }
     };
-    let at = Place { offset: at.offset + 1, ..at };
+    let at = CommandPosition { offset: at.offset + 1, ..at };
     let c = &mut outer.inner(inner);
     let mut f = c.upto("byte_count", n)?;
     let next = next(&mut f);
@@ -359,7 +359,7 @@ pub(super) fn tree_request<C: Commands>(
     cx: &mut Context<'_>,
     core: &mut Core,
     h: Header,
-    at: Place,
+    at: CommandPosition,
     data: &[u8],
 ) -> Read<()> {
     let c = &mut Cursor::new("SMB1_tree_connect_andx_request", data);
@@ -382,7 +382,7 @@ pub(super) fn tree_response<C: Commands>(
     cx: &mut Context<'_>,
     core: &mut Core,
     h: Header,
-    at: Place,
+    at: CommandPosition,
     data: &[u8],
 ) -> Read<()> {
     let c = &mut Cursor::new("SMB1_tree_connect_andx_response", data);
