@@ -1,6 +1,7 @@
 //! `gannet replay`: DNS queries out of captures and lists, sent again.
 
 mod changes;
+mod plan;
 mod serve;
 
 use std::io;
@@ -14,27 +15,19 @@ use std::time::Duration;
 use std::time::Instant;
 
 use anyhow::Context as _;
-use gannet_capture::NewFile;
-use gannet_filter::Filter;
 use gannet_replay::Against;
 use gannet_replay::Error;
-use gannet_replay::Fields;
-use gannet_replay::Input;
 use gannet_replay::Live;
 use gannet_replay::Options;
-use gannet_replay::Policy;
 use gannet_replay::Range;
 use gannet_replay::Report;
-use gannet_replay::Target;
-use gannet_replay::TargetError;
 use gannet_replay::Timing;
-use gannet_replay::Tls;
 use gannet_replay::Transport;
-use gannet_replay::Trust;
 
+use self::plan::Plan;
+use self::plan::Refusal;
 use crate::out;
 use crate::outcome::Outcome;
-use crate::paths::InputFile;
 use crate::stop::Stop;
 use crate::terminal::Terminal;
 use crate::unanswered;
@@ -190,110 +183,17 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     if let Some(at) = args.serve.serve {
         return serve::run(at, args, &terminal, &flag);
     }
-    if let Some((option, transports)) = unused(args) {
-        let transport = args.transport;
-        terminal.error(&format_args!(
-            "{option} is for {transports}, and has no effect over {transport}"
-        ));
-        return Ok(Outcome::NoCapture);
-    }
-    let to = args.to.as_deref().unwrap_or_default();
-    let target = match Target::with_port(to, args.transport.port(), args.yes_i_may) {
-        Ok(target) => target.address(),
-        Err(error) => {
-            terminal.error(&format_args!("--to {error}"));
-            if matches!(error, TargetError::Public(_)) {
-                terminal.hint(&"send only to servers whose owners agreed to it");
-            }
+    let plan = match Plan::new(args, &terminal) {
+        Ok(plan) => plan,
+        Err(Refusal::Arguments { why, hint }) => {
+            terminal.error(&why);
+            hint.iter().for_each(|hint| terminal.hint(hint));
             return Ok(Outcome::NoCapture);
         }
+        Err(Refusal::Run(error)) => return Ok(explain(&error, args, &terminal)),
+        Err(Refusal::File(error)) => return Err(error),
     };
-    let filter = match args.filter.as_deref().map(Filter::parse).transpose() {
-        Ok(filter) => filter,
-        Err(error) => {
-            terminal.error(&error);
-            return Ok(Outcome::NoCapture);
-        }
-    };
-    if let Some(range) = args.bind
-        && range.is_v4() != target.is_ipv4()
-    {
-        terminal.error(&format_args!("--bind and --to {target} are of different IP versions"));
-        return Ok(Outcome::NoCapture);
-    }
-    if let Some(filter) = filter.as_ref().filter(|_| args.list.is_none())
-        && let Some(why) = unanswered::in_advance(filter, &args.files)
-    {
-        terminal.error(&why);
-        return Ok(Outcome::NoCapture);
-    }
-    let asked = filter.clone();
-    let input = match &args.list {
-        Some(path) => Input::List(path.clone()),
-        None => Input::Captures {
-            paths: [&args.read[..], &args.files].concat(),
-            ports: args.ports.clone(),
-            filter,
-        },
-    };
-    if args.loops != 1 && input.is_stdin() {
-        terminal.error(&format_args!("--loop {}: standard input is read once", args.loops));
-        return Ok(Outcome::NoCapture);
-    }
-    let mut options = options(args, input, target);
-    options.rewrite = match args.changes.rewrite() {
-        Ok(rewrite) => rewrite,
-        Err(error) => {
-            terminal.error(&format_args!("--tsig: {error:#}"));
-            return Ok(Outcome::NoCapture);
-        }
-    };
-    if args.transport.is_secure() {
-        let trust = match &args.ca {
-            _ if args.no_verify => Trust::Anybody,
-            Some(path) => Trust::File(path.clone()),
-            None => Trust::System,
-        };
-        let name = args.tls_name.as_deref().unwrap_or_else(|| gannet_replay::host(to));
-        match Tls::new(name, &trust) {
-            Ok(tls) => options.tls = Some(tls),
-            Err(error) => return Ok(explain(&error, args, &terminal)),
-        }
-    }
-    if options.loops == 0 && options.limit.is_none() && options.duration.is_none() {
-        terminal.note(&"sending until Ctrl-C: no --limit and no --duration");
-    }
-    let comparison = match args.compare.as_deref().map(|c| comparison(c, args)).transpose() {
-        Ok(comparison) => comparison,
-        Err(error) => {
-            terminal.error(&format_args!("{error:#}"));
-            return Ok(Outcome::NoCapture);
-        }
-    };
-    let inputs: Vec<_> = args.list.iter().chain(&args.files).cloned().collect();
-    let inputs = InputFile::all(&inputs);
-    for output in args.differences.iter().chain(&args.svg) {
-        if let Err(error) = InputFile::refuse(&inputs, output) {
-            terminal.error(&error);
-            return Ok(Outcome::NoCapture);
-        }
-    }
-    let mut lines: Box<dyn Write + Send> = match &args.differences {
-        None => Box::new(io::sink()),
-        Some(path) if path.as_os_str() == "-" => Box::new(io::stdout()),
-        Some(path) => {
-            let file = NewFile::create(path).and_then(NewFile::at_once);
-            let file = file.with_context(|| path.display().to_string())?;
-            Box::new(io::BufWriter::new(file))
-        }
-    };
-    // A path that cannot be written ends the run before anything is sent.
-    let drawing = match &args.svg {
-        None => None,
-        Some(path) => {
-            Some((path, NewFile::create(path).with_context(|| path.display().to_string())?))
-        }
-    };
+    let Plan { options, target, filter, comparison, mut differences, drawing } = plan;
     let other = comparison.as_ref().and_then(|(against, _)| match against {
         Against::Server { address, .. } => Some(*address),
         Against::Capture => None,
@@ -307,7 +207,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         let result = match comparison {
             None => gannet_replay::run(&options, &flag, &live).map(|report| (report, None)),
             Some((against, fields)) => {
-                gannet_replay::compare(&options, &against, fields, (&flag, &live), &mut lines)
+                gannet_replay::compare(&options, &against, fields, (&flag, &live), &mut differences)
                     .map(|(report, compared)| (report, Some(compared)))
             }
         };
@@ -317,17 +217,43 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let (report, compared) = match result {
         Ok(done) => done,
         Err(Error::NoQueries { packets, .. })
-            if let Some(filter) = &asked
+            if let Some(filter) = &filter
                 && unanswered::report(filter, packets, &terminal) != Outcome::Done =>
         {
             return Ok(Outcome::NoCapture);
         }
         Err(error) => return Ok(explain(&error, args, &terminal)),
     };
-    let answered = match &asked {
+    let answered = match &filter {
         Some(filter) => unanswered::report(filter, report.seen.packets, &terminal),
         None => Outcome::Done,
     };
+    let other = compared.as_ref().and_then(|compared| compared.other.as_deref()).zip(other);
+    let arrived = say_failures(&report, other, (target, &options), args, &terminal);
+    let params = std::env::args_os().skip(1).map(|arg| arg.to_string_lossy().into_owned());
+    let params = changes::without_secrets(params);
+    let mut text = if args.json { report.json(&params) } else { report.table() };
+    if let Some(compared) = &compared {
+        text.push_str(&if args.json { compared.json(&report) } else { compared.table(&report) });
+    }
+    let outcome = out::write(text.as_bytes())?;
+    if let Some((path, mut file)) = drawing {
+        let written = file.write_all(report.svg().as_bytes()).and_then(|()| file.finish());
+        written.with_context(|| path.display().to_string())?;
+    }
+    let damaged = if report.seen.remarks.is_empty() { Outcome::Done } else { Outcome::Damaged };
+    Ok(stop.asked().unwrap_or(outcome.max(damaged).max(answered).max(arrived)))
+}
+
+/// Reports what damaged the input and what did not reach a server: `target`, and the `other` one, if there is one.
+/// Returns the worst outcome of sending.
+fn say_failures(
+    report: &Report,
+    other: Option<(&Report, SocketAddr)>,
+    (target, options): (SocketAddr, &Options),
+    args: &Args,
+    terminal: &Terminal,
+) -> Outcome {
     for remark in &report.seen.remarks {
         // Each of them sets the exit code to 3: --quiet must not leave that without a reason.
         match &args.list {
@@ -335,10 +261,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             _ => terminal.error(remark),
         }
     }
-    let other = compared.as_ref().and_then(|compared| compared.other.as_deref()).zip(other);
-    let failures = failure(&report, target, &options).into_iter();
-    let failures = failures.chain(other.and_then(|(report, at)| failure(report, at, &options)));
-    let partial = std::iter::once((&report, target)).chain(other);
+    let failures = failure(report, target, options).into_iter();
+    let failures = failures.chain(other.and_then(|(report, at)| failure(report, at, options)));
+    let partial = std::iter::once((report, target)).chain(other);
     let partial = partial.filter_map(|(report, at)| unsent(report, at));
     let failures = failures.map(|why| (why, Outcome::Failed));
     let failures: Vec<_> = failures.chain(partial.map(|why| (why, Outcome::Unsent))).collect();
@@ -355,19 +280,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         };
         terminal.warning(&format_args!("{queries}: {why}"));
     }
-    let params = std::env::args_os().skip(1).map(|arg| arg.to_string_lossy().into_owned());
-    let params = changes::without_secrets(params);
-    let mut text = if args.json { report.json(&params) } else { report.table() };
-    if let Some(compared) = &compared {
-        text.push_str(&if args.json { compared.json(&report) } else { compared.table(&report) });
-    }
-    let outcome = out::write(text.as_bytes())?;
-    if let Some((path, mut file)) = drawing {
-        let written = file.write_all(report.svg().as_bytes()).and_then(|()| file.finish());
-        written.with_context(|| path.display().to_string())?;
-    }
-    let damaged = if report.seen.remarks.is_empty() { Outcome::Done } else { Outcome::Damaged };
-    Ok(stop.asked().unwrap_or(outcome.max(damaged).max(answered).max(arrived)))
+    arrived
 }
 
 /// Why a run has no answers of a server.
@@ -406,82 +319,6 @@ fn unsent(report: &Report, server: SocketAddr) -> Option<String> {
     let why = report.trouble().map_or_else(String::new, |why| format!(": {why}"));
     (unsent > 0)
         .then(|| format!("{unsent} of {} queries were not sent to {server}{why}", sent + unsent))
-}
-
-/// An option that has no effect over the transport, and the transports that it is for.
-fn unused(args: &Args) -> Option<(&'static str, &'static str)> {
-    let secure = [
-        ("--ca", args.ca.is_some()),
-        ("--no-verify", args.no_verify),
-        ("--tls-name", args.tls_name.is_some()),
-        ("--no-resumption", args.no_resumption),
-    ];
-    let streams = [
-        ("--idle", args.idle.is_some()),
-        ("--queries-per-connection", args.queries_per_connection.is_some()),
-    ];
-    let first = |options: &[(&'static str, bool)]| options.iter().find(|o| o.1).map(|o| o.0);
-    if args.path.is_some() && args.transport != Transport::Https {
-        return Some(("--path", "https"));
-    }
-    if let Some(option) = first(&secure).filter(|_| !args.transport.is_secure()) {
-        return Some((option, "tls, https and quic"));
-    }
-    first(&streams).filter(|_| !args.transport.is_stream()).map(|o| (o, "tcp, tls, https and quic"))
-}
-
-/// What answers are compared with, and how.
-fn comparison(text: &str, args: &Args) -> anyhow::Result<(Against, Fields)> {
-    let against =
-        Against::parse(text, args.transport.port(), args.yes_i_may).context("--compare")?;
-    let is_stdin = |path: &PathBuf| path.as_os_str() == "-";
-    match against {
-        Against::Capture if args.list.is_some() => {
-            anyhow::bail!("--compare capture: a list has no answers")
-        }
-        Against::Server { .. }
-            if args.read.iter().chain(&args.files).chain(&args.list).any(is_stdin) =>
-        {
-            anyhow::bail!("--compare {text}: both servers need the input, and - is read once")
-        }
-        _ if args.no_answers => anyhow::bail!("--compare and --no-answers exclude each other"),
-        _ => {}
-    }
-    let mut fields = Fields::new(args.compare_ttl);
-    for name in &args.ignore {
-        fields.ignore(name).context("--ignore")?;
-    }
-    Ok((against, fields))
-}
-
-fn options(args: &Args, input: Input, target: SocketAddr) -> Options {
-    let default = Options::new(input, target);
-    let policy = Policy {
-        idle: args.idle.unwrap_or(default.policy.idle),
-        queries: args.queries_per_connection,
-        resumption: !args.no_resumption,
-    };
-    Options {
-        transport: args.transport,
-        path: args.path.clone().unwrap_or_else(|| default.path.clone()),
-        policy,
-        timing: args.timing,
-        clients: args.clients,
-        threads: usize::from(args.threads),
-        bind: args.bind,
-        timeout: args.timeout,
-        retries: args.retries,
-        loops: args.loops,
-        limit: args.limit,
-        duration: args.duration,
-        warm_up: args.warm_up,
-        in_flight: args.in_flight as usize,
-        answers: !args.no_answers,
-        interval: args.interval,
-        segmentation: !args.no_gso,
-        realtime: !args.no_realtime,
-        ..default
-    }
 }
 
 /// Says what stopped a run, and what to do about it.
