@@ -90,33 +90,13 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
             return Ok(Outcome::NoCapture);
         }
     };
-    let limit = match args.split.as_slice() {
-        [number, unit] => Some(Limit::parse(number, unit)),
-        _ => None,
-    };
-    let limit = match limit.transpose() {
-        Ok(limit) => limit,
-        Err(error) => {
+    let (limit, pickers) = match (limit(args), pickers(&sources, &files)) {
+        (Ok(limit), Ok(pickers)) => (limit, pickers),
+        (Err(error), _) | (_, Err(error)) => {
             terminal.error(&error);
             return Ok(Outcome::NoCapture);
         }
     };
-    let mut pickers = Vec::new();
-    for source in &sources {
-        match Picker::new(source) {
-            Ok(picker) => pickers.push(picker),
-            Err(error) => {
-                terminal.error(&error);
-                return Ok(Outcome::NoCapture);
-            }
-        }
-    }
-    for filter in pickers.iter().filter_map(Picker::filter) {
-        if let Some(why) = unanswered::in_advance(filter, &files) {
-            terminal.error(&why);
-            return Ok(Outcome::NoCapture);
-        }
-    }
     let stop = Stop::on_signals().context("signals")?;
     let options = gannet_capture::Options { ahead: true, ..gannet_capture::Options::default() };
     let mut stream = match stdin::stream(&files, options, &stop) {
@@ -127,20 +107,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
         }
     };
     let blocks = stream.keep_blocks();
-    let options = sink::like(&files);
-    let inputs: Rc<[InputFile]> = InputFile::all(&files).into();
-    let mut paths = write.iter();
-    let mut outputs = Vec::new();
-    for picker in pickers {
-        let path = paths.next();
-        let sink = path.map(|p| {
-            let as_blocks = blocks.is_some() && Format::of_name(p) == Format::PcapNg;
-            let options = WriteOptions { as_blocks, ..options.clone() };
-            Sink::new(p, limit, options, Rc::clone(&inputs))
-        });
-        let sink = sink.transpose()?;
-        outputs.push(Output { picker, sink, count: 0 });
-    }
+    let mut outputs = open(pickers, &write, &files, (limit, blocks.is_some()))?;
     let mut outcome = Outcome::Done;
     let mut hits = Vec::new();
     let mut packets = 0;
@@ -204,11 +171,65 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
             "{dropped} blocks that are no packets were dropped: there were too many"
         ));
     }
+    outcome = outcome.max(finish(outputs, packets, args.count, &terminal)?);
+    Ok(stop.asked().unwrap_or(outcome))
+}
+
+/// Where `--split` cuts files.
+fn limit(args: &Args) -> Result<Option<Limit>, String> {
+    match args.split.as_slice() {
+        [number, unit] => Limit::parse(number, unit).map(Some).map_err(|error| error.to_string()),
+        _ => Ok(None),
+    }
+}
+
+/// The filters, or why one of them does not apply to the files.
+fn pickers(sources: &[Source], files: &[PathBuf]) -> Result<Vec<Picker>, String> {
+    let pickers = sources.iter().map(Picker::new).collect::<Result<Vec<_>, _>>();
+    let pickers = pickers.map_err(|error| error.to_string())?;
+    for filter in pickers.iter().filter_map(Picker::filter) {
+        if let Some(why) = unanswered::in_advance(filter, files) {
+            return Err(why);
+        }
+    }
+    Ok(pickers)
+}
+
+/// Opens the file of each filter, if there is one. `has_blocks` says whether there are blocks other than packets to keep.
+fn open(
+    pickers: Vec<Picker>,
+    write: &[PathBuf],
+    files: &[PathBuf],
+    (limit, has_blocks): (Option<Limit>, bool),
+) -> anyhow::Result<Vec<Output>> {
+    let options = sink::like(files);
+    let inputs: Rc<[InputFile]> = InputFile::all(files).into();
+    let mut paths = write.iter();
+    let outputs = pickers.into_iter().map(|picker| {
+        let sink = paths.next().map(|path| {
+            let as_blocks = has_blocks && Format::of_name(path) == Format::PcapNg;
+            let options = WriteOptions { as_blocks, ..options.clone() };
+            Sink::new(path, limit, options, Rc::clone(&inputs))
+        });
+        Ok(Output { picker, sink: sink.transpose()?, count: 0 })
+    });
+    outputs.collect()
+}
+
+/// Ends the files, those of filters that did not apply without a trace. `prints_counts` says whether to print how many
+/// packets each filter matched.
+fn finish(
+    outputs: Vec<Output>,
+    packets: u64,
+    prints_counts: bool,
+    terminal: &Terminal,
+) -> anyhow::Result<Outcome> {
+    let mut outcome = Outcome::Done;
     let mut counts = String::new();
     let mut refused = false;
     for output in outputs {
         let answered = match output.picker.filter() {
-            Some(filter) => unanswered::report(filter, packets, &terminal),
+            Some(filter) => unanswered::report(filter, packets, terminal),
             None => Outcome::Done,
         };
         outcome = outcome.max(answered);
@@ -220,10 +241,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
         }
         counts.push_str(&format!("{}\n", output.count));
     }
-    if args.count && !refused {
+    if prints_counts && !refused {
         outcome = outcome.max(out::write(counts.as_bytes())?);
     }
-    Ok(stop.asked().unwrap_or(outcome))
+    Ok(outcome)
 }
 
 /// Why a filter does not apply to a pcap file from a pipe, whose first packet determines its link

@@ -11,7 +11,7 @@ use crate::literal::{Port, Protocol};
 use crate::support::format::json::{self, Json};
 use crate::support::pattern::{Modes, Pattern};
 use crate::support::text::convert;
-use crate::types::{AttrKind, Tag, Type, find_attr};
+use crate::types::{AttrKind, RecordType, TableType, Tag, Type, find_attr};
 use crate::value::describe::{cat, enum_name};
 use crate::value::table::{make_key, parts};
 use crate::value::{FuncValue, Record, Value, Vector};
@@ -274,46 +274,9 @@ pub(super) fn read(
         (Type::Interval, Json::Count(_) | Json::Int(_) | Json::Double(_)) => {
             Value::Interval(number(value))
         }
-        (Type::Port, Json::String(text)) => match convert::port(text) {
-            Some((number, transport)) if (0..=65_535).contains(&number) => {
-                Value::Port(Port { number: number as u16, protocol: protocol(transport) })
-            }
-            _ => {
-                return fail(
-                    "wrong port format, string must be /[0-9]{1,5}\\/(tcp|udp|icmp|unknown)/",
-                );
-            }
-        },
-        (Type::Port, Json::Object(members)) => {
-            let find = |name: &[u8]| {
-                members.iter().find(|(known, _)| known == name).map(|(_, value)| value)
-            };
-            let (Some(Json::Count(number)), Some(Json::String(proto))) =
-                (find(b"port"), find(b"proto"))
-            else {
-                return fail("wrong port format, object must have 'port' and 'proto' members");
-            };
-            match crate::vm::parse_port(&format!("{number}/{}", text_of(proto))) {
-                Some(port) => port,
-                None => return fail(format!("invalid port protocol '{}'", text_of(proto))),
-            }
-        }
-        (Type::Pattern, Json::String(text)) => {
-            let text =
-                text.strip_prefix(b"/").and_then(|text| text.strip_suffix(b"/")).unwrap_or(text);
-            let inner = text
-                .strip_prefix(b"^?(")
-                .and_then(|text| text.strip_suffix(b")$?"))
-                .unwrap_or(text);
-            let pattern = Pattern::new(inner, Modes::default());
-            if !pattern.errors().is_empty() || !pattern.is_valid() {
-                for error in pattern.errors() {
-                    vm.report(crate::diagnostics::Severity::Error, error);
-                }
-                return fail("error compiling pattern");
-            }
-            Value::Pattern(Rc::new(pattern))
-        }
+        (Type::Port, Json::String(text)) => port_of(text)?,
+        (Type::Port, Json::Object(members)) => port_of_members(members)?,
+        (Type::Pattern, Json::String(text)) => pattern_of(vm, text)?,
         (Type::Addr, Json::String(text)) => match crate::vm::parse_addr(&text_of(text)) {
             Some(addr) => addr,
             None => return fail(format!("invalid value for addr: '{}'", text_of(text))),
@@ -348,24 +311,8 @@ pub(super) fn read(
             }
             result
         }
-        (Type::Table(table), Json::Object(members)) if table.value.is_some() => {
-            let result = vm.new_table(ty, None);
-            for (name, member) in members {
-                let key = if let ([one], Some(_)) = (&*table.index, table.value)
-                    && vm.p.types.tag(*one) == Tag::String
-                {
-                    vec![Value::string(name)]
-                } else {
-                    let parsed = json::parse(name).unwrap_or_else(|_| Json::String(name.clone()));
-                    read_key(vm, &parsed, &table.index, mapper, depth)?
-                };
-                let value =
-                    read(vm, member, table.value.unwrap_or(TypeId::ANY), mapper, depth + 1)?;
-                if let Value::Table(into) = &result {
-                    into.insert(make_key(&key, table.list), value, vm.m.now);
-                }
-            }
-            result
+        (Type::Table(table), Json::Object(members)) if let Some(of) = table.value => {
+            table_of(vm, members, (ty, table, of), mapper, depth)?
         }
         (Type::Vector(element), Json::Array(items)) => {
             let mut read_items = Vec::with_capacity(items.len());
@@ -378,44 +325,117 @@ pub(super) fn read(
             Value::Vector(Vector::new(ty, read_items))
         }
         (Type::Record(record), Json::Object(members)) => {
-            let mut mapped: Vec<(Vec<u8>, &Json)> = Vec::with_capacity(members.len());
-            for (name, member) in members {
-                let name = match mapper {
-                    Some(func) => vm.call(func, &[Value::string(name)])?.str_bytes().to_vec(),
-                    None => name.clone(),
-                };
-                mapped.push((name, member));
-            }
-            let type_name = describe::type_text(vm.p, ty);
-            let mut offsets = Vec::new();
-            let mut given = Vec::new();
-            for (offset, field) in record.fields.iter().enumerate() {
-                let name = vm.p.name(field.name).to_owned();
-                let member =
-                    mapped.iter().find(|(known, _)| known == name.as_bytes()).map(|(_, m)| *m);
-                let optional = find_attr(&field.attrs, AttrKind::Optional).is_some()
-                    || find_attr(&field.attrs, AttrKind::Default).is_some();
-                match member {
-                    None if optional => (),
-                    None => {
-                        return fail(format!(
-                            "required field {type_name}${name} is missing in JSON"
-                        ));
-                    }
-                    Some(Json::Null) if optional => (),
-                    Some(Json::Null) => {
-                        return fail(format!("required field {type_name}${name} is null in JSON"));
-                    }
-                    Some(member) => {
-                        given.push(read(vm, member, field.ty, mapper, depth + 1)?);
-                        offsets.push(offset as u32);
-                    }
-                }
-            }
-            vm.new_record(ty, &offsets, given)?
+            record_of(vm, members, (ty, record), mapper, depth)?
         }
         _ => return mismatch(vm),
     })
+}
+
+/// A port like `80/tcp`.
+fn port_of(text: &[u8]) -> Result<Value, Failed> {
+    match convert::port(text) {
+        Some((number, transport)) if (0..=65_535).contains(&number) => {
+            Ok(Value::Port(Port { number: number as u16, protocol: protocol(transport) }))
+        }
+        _ => fail("wrong port format, string must be /[0-9]{1,5}\\/(tcp|udp|icmp|unknown)/"),
+    }
+}
+
+/// A port from its members `port` and `proto`.
+fn port_of_members(members: &[(Vec<u8>, Json)]) -> Result<Value, Failed> {
+    let find =
+        |name: &[u8]| members.iter().find(|(known, _)| known == name).map(|(_, value)| value);
+    let (Some(Json::Count(number)), Some(Json::String(proto))) = (find(b"port"), find(b"proto"))
+    else {
+        return fail("wrong port format, object must have 'port' and 'proto' members");
+    };
+    match crate::vm::parse_port(&format!("{number}/{}", text_of(proto))) {
+        Some(port) => Ok(port),
+        None => fail(format!("invalid port protocol '{}'", text_of(proto))),
+    }
+}
+
+/// A pattern, with or without what Zeek prints around it.
+fn pattern_of(vm: &mut Vm<'_>, text: &[u8]) -> Result<Value, Failed> {
+    let text = text.strip_prefix(b"/").and_then(|text| text.strip_suffix(b"/")).unwrap_or(text);
+    let inner =
+        text.strip_prefix(b"^?(").and_then(|text| text.strip_suffix(b")$?")).unwrap_or(text);
+    let pattern = Pattern::new(inner, Modes::default());
+    if !pattern.errors().is_empty() || !pattern.is_valid() {
+        for error in pattern.errors() {
+            vm.report(crate::diagnostics::Severity::Error, error);
+        }
+        return fail("error compiling pattern");
+    }
+    Ok(Value::Pattern(Rc::new(pattern)))
+}
+
+/// A table of the type `ty` with values of the type `of`: the names of members are its keys, as strings or as JSON.
+fn table_of(
+    vm: &mut Vm<'_>,
+    members: &[(Vec<u8>, Json)],
+    (ty, table, of): (TypeId, &TableType, TypeId),
+    mapper: Option<&Rc<FuncValue>>,
+    depth: usize,
+) -> Result<Value, Failed> {
+    let result = vm.new_table(ty, None);
+    for (name, member) in members {
+        let key = if let [one] = &*table.index
+            && vm.p.types.tag(*one) == Tag::String
+        {
+            vec![Value::string(name)]
+        } else {
+            let parsed = json::parse(name).unwrap_or_else(|_| Json::String(name.clone()));
+            read_key(vm, &parsed, &table.index, mapper, depth)?
+        };
+        let value = read(vm, member, of, mapper, depth + 1)?;
+        if let Value::Table(into) = &result {
+            into.insert(make_key(&key, table.list), value, vm.m.now);
+        }
+    }
+    Ok(result)
+}
+
+/// A record; `mapper` turns the names of members into those of fields.
+fn record_of(
+    vm: &mut Vm<'_>,
+    members: &[(Vec<u8>, Json)],
+    (ty, record): (TypeId, &RecordType),
+    mapper: Option<&Rc<FuncValue>>,
+    depth: usize,
+) -> Result<Value, Failed> {
+    let mut mapped: Vec<(Vec<u8>, &Json)> = Vec::with_capacity(members.len());
+    for (name, member) in members {
+        let name = match mapper {
+            Some(func) => vm.call(func, &[Value::string(name)])?.str_bytes().to_vec(),
+            None => name.clone(),
+        };
+        mapped.push((name, member));
+    }
+    let type_name = describe::type_text(vm.p, ty);
+    let mut offsets = Vec::new();
+    let mut given = Vec::new();
+    for (offset, field) in record.fields.iter().enumerate() {
+        let name = vm.p.name(field.name).to_owned();
+        let member = mapped.iter().find(|(known, _)| known == name.as_bytes()).map(|(_, m)| *m);
+        let optional = find_attr(&field.attrs, AttrKind::Optional).is_some()
+            || find_attr(&field.attrs, AttrKind::Default).is_some();
+        match member {
+            None if optional => (),
+            None => {
+                return fail(format!("required field {type_name}${name} is missing in JSON"));
+            }
+            Some(Json::Null) if optional => (),
+            Some(Json::Null) => {
+                return fail(format!("required field {type_name}${name} is null in JSON"));
+            }
+            Some(member) => {
+                given.push(read(vm, member, field.ty, mapper, depth + 1)?);
+                offsets.push(offset as u32);
+            }
+        }
+    }
+    Ok(vm.new_record(ty, &offsets, given)?)
 }
 
 /// The seconds of a text like `2.0 days 3.0 mins`.
