@@ -251,9 +251,17 @@ impl Error {
         let types = rest.get(name.len() + 1..)?.split(")'").next()?;
         let known = crate::functions::FUNCTIONS.iter().find(|function| function.name == name);
         let hint = known.map(|function| format!("{} {}", function.usage, function.doc));
-        let what = match types {
-            "" => format!("{name} needs arguments"),
-            types => format!("{name} does not take {}", in_words(types)),
+        let types = separated(types);
+        let wanted = known.map_or(types.len(), |function| {
+            separated(function.usage.split_once('(').map_or("", |(_, rest)| rest)).len()
+        });
+        let what = match types.len() {
+            0 => format!("{name} needs arguments"),
+            some if some != wanted => {
+                let s = if wanted == 1 { "" } else { "s" };
+                format!("{name} takes {wanted} argument{s}, not {some}")
+            }
+            _ => format!("{name} does not take {}", in_words(&types)),
         };
         let all = Self::query(what).with_hint(hint);
         Some(match find(sql, name) {
@@ -340,7 +348,7 @@ pub(crate) fn of_value(text: &str) -> String {
 }
 
 /// Names of types, as DataFusion lists them, in words.
-fn in_words(types: &str) -> String {
+fn in_words(types: &[&str]) -> String {
     let word = |ty: &str| match ty.split('(').next().unwrap_or(ty) {
         "Utf8" | "LargeUtf8" | "Utf8View" => "a string".to_owned(),
         "Boolean" => "a boolean".to_owned(),
@@ -351,21 +359,26 @@ fn in_words(types: &str) -> String {
         }
         _ => ty.to_owned(),
     };
-    // A comma in parentheses is part of a type.
-    let (mut words, mut depth, mut start) = (Vec::new(), 0_u32, 0);
-    for (at, c) in types.char_indices() {
+    types.iter().map(|ty| word(ty)).collect::<Vec<_>>().join(" and ")
+}
+
+/// The parts of a list in a text. A comma in parentheses is part of a part.
+fn separated(list: &str) -> Vec<&str> {
+    let (mut parts, mut depth, mut start) = (Vec::new(), 0_u32, 0);
+    for (at, c) in list.char_indices() {
         match c {
             '(' => depth += 1,
             ')' => depth = depth.saturating_sub(1),
             ',' if depth == 0 => {
-                words.push(word(types.get(start..at).unwrap_or_default().trim()));
+                parts.push(list.get(start..at).unwrap_or_default().trim());
                 start = at + 1;
             }
             _ => {}
         }
     }
-    words.push(word(types.get(start..).unwrap_or_default().trim()));
-    words.join(" and ")
+    parts.push(list.get(start..).unwrap_or_default().trim());
+    parts.retain(|part| !part.is_empty());
+    parts
 }
 
 /// A type as SQL calls it.
@@ -522,13 +535,19 @@ mod tests {
                     signature Exact(Utf8, Utf8) failed. No function matches the given name and argument types \
                     'cidr(Utf8)'. You might need to add explicit type casts.";
         assert_eq!(
-            in_words("Timestamp(Microsecond, Some(\"UTC\")), Int64, Date32"),
+            in_words(&separated("Timestamp(Microsecond, Some(\"UTC\")), Int64, Date32")),
             "a time and a number and Date32"
         );
         let error = Error::of_plan(text, "SELECT CIDR(uid)");
         assert_eq!(
             error.to_string(),
-            "cidr does not take a string\n 1 | SELECT CIDR(uid)\n   |        ^^^^"
+            "cidr takes 2 arguments, not 1\n 1 | SELECT CIDR(uid)\n   |        ^^^^"
+        );
+        let two = text.replace("'cidr(Utf8)'", "'cidr(Int64, Utf8)'");
+        assert!(
+            Error::of_plan(&two, "SELECT 1")
+                .to_string()
+                .starts_with("cidr does not take a number and a string")
         );
         assert!(error.hint().is_some_and(|hint| hint.starts_with("cidr(addr, '10.0.0.0/8') ")));
         assert_eq!(
