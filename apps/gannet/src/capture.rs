@@ -26,6 +26,7 @@ use indicatif::HumanCount;
 use crate::limits;
 use crate::live::program;
 use crate::live::times;
+use crate::memory;
 use crate::outcome::Outcome;
 use crate::paths;
 use crate::stop::Stop;
@@ -92,6 +93,7 @@ const FLUSH: Duration = Duration::from_secs(1);
 const DRAIN: Duration = Duration::from_millis(50);
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+    memory::allow_huge_pages();
     let terminal = Terminal::new(args.quiet);
     let refused = |error: &dyn std::fmt::Display| {
         terminal.error(error);

@@ -71,6 +71,7 @@ static ALLOCATOR: memory::Counting = memory::Counting;
 
 fn main() -> ExitCode {
     open_files::raise_limit();
+    memory::refuse_huge_pages();
     let args: Vec<_> = std::env::args_os().collect();
     if let Some(arguments) = zeek::arguments(&args) {
         return zeek::run(arguments);

@@ -151,6 +151,30 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
+/// The kernel gives this process no huge pages (`PR_SET_THP_DISABLE` in prctl(2)).
+///
+/// A run over a capture takes its memory once and ends: nearly all that pages cost it is to be cleared. For 400 MB in small
+/// pages that takes 0.2 s on any machine. In huge pages it takes 0.04 to 0.9 s: virtual machines that gave memory
+/// back to their host need milliseconds for each.
+pub(crate) fn refuse_huge_pages() {
+    set_huge_pages(false);
+}
+
+/// The kernel gives this process huge pages where it has some: a process that runs for days accesses its memory faster in
+/// these.
+#[cfg(target_os = "linux")]
+pub(crate) fn allow_huge_pages() {
+    set_huge_pages(true);
+}
+
+fn set_huge_pages(allowed: bool) {
+    // A kernel without this has no huge pages, or gives them as before: both work.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::thread::disable_transparent_huge_pages(!allowed);
+    #[cfg(not(target_os = "linux"))]
+    let _ = allowed;
+}
+
 /// Counts from here on.
 pub(crate) fn start_counting() {
     ON.fetch_add(1, Ordering::Relaxed);
@@ -219,6 +243,23 @@ pub(crate) fn allocations() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn huge_pages_are_refused_and_allowed() {
+        let is_enabled = || {
+            let status = std::fs::read_to_string("/proc/self/status").unwrap();
+            let line = status.lines().find_map(|line| line.strip_prefix("THP_enabled:"));
+            line.map(|line| line.trim() == "1")
+        };
+        refuse_huge_pages();
+        let refused = is_enabled();
+        allow_huge_pages();
+        let Some(allowed) = is_enabled() else {
+            return eprintln!("skipped: the kernel does not say whether there are huge pages");
+        };
+        assert_eq!((refused, allowed), (Some(false), true));
+    }
 
     #[test]
     fn counts_allocations_and_growths() {

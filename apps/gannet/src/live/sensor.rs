@@ -47,6 +47,7 @@ use super::snapshot::resident;
 use super::talkers::Talkers;
 use super::times;
 use crate::left_out;
+use crate::memory;
 use crate::names::System;
 use crate::outcome::Outcome;
 use crate::stop::Stop;
@@ -139,6 +140,7 @@ impl Sensor {
         (out, extract): (&Path, Option<&Path>),
         quiet: bool,
     ) -> Result<Self, Failure> {
+        memory::allow_huge_pages();
         if out == Path::new("-") {
             return Err(Failure::Usage(Box::new("--out -: a live capture writes to a folder")));
         }

@@ -31,6 +31,8 @@ use gannet_query::Session;
 use gannet_query::Writer;
 
 use crate::limits;
+#[cfg(target_os = "linux")]
+use crate::memory;
 use crate::names::System;
 use crate::out;
 use crate::outcome::Outcome;
@@ -129,6 +131,9 @@ impl Form {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+    // Tables of groups are accessed at random.
+    #[cfg(target_os = "linux")]
+    memory::allow_huge_pages();
     let terminal = Terminal::new(false);
     let (sql, paths) = args.query();
     let parse = |text: &str| Filter::with(text, Default::default(), Arc::new(System::new()));

@@ -13,6 +13,7 @@ use gannet_live::SourceOptions;
 use gannet_script::bridge;
 
 use crate::live::program;
+use crate::memory;
 use crate::stop::Stop;
 use crate::terminal::Terminal;
 
@@ -36,6 +37,7 @@ pub(super) struct Link {
 impl Link {
     /// Captures on an interface, packets that pass `filter` only.
     pub(super) fn open(name: &str, filter: Option<&str>) -> Result<Self, String> {
+        memory::allow_huge_pages();
         let text = |error: gannet_live::Error| error.to_string();
         let interface = Interface::named(name).map_err(text)?;
         let ring = RingOptions::of_bytes(RING).map_err(text)?;
