@@ -45,6 +45,8 @@ Checks:
   --profile-scripts[=FILE]  calls, time and allocations of functions and lines, at the end
   -I, --print-id NAME       print this variable, and what is known about it
 
+  -E, --event-trace FILE    write a script that raises the events of this run again, without its packets
+
 Repeatable runs:
   -D, --deterministic       all seeds are zero
   --zeek-order              the same: uids, timers and the ends of connections come in Zeek's order,

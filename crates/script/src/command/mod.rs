@@ -166,6 +166,13 @@ fn run_scripts(
         }
         profile_failed = engine.start_profile(Some(file.clone()).filter(|file| !file.is_empty()));
     }
+    if let Some(file) = &options.event_trace
+        && let Err(error) = engine.trace_events(file)
+    {
+        let reason = crate::support::logs::reason(&error);
+        fatal(&mut program, &format!("can't open event trace file {file}: {reason}"));
+        return 1;
+    }
     // What is cached was read without Spicy's enums.
     let mut cache = Cache::new(options, &search_path(options)).filter(|_| !options.spicy);
     match seeds(&mut program, options) {

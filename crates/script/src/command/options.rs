@@ -51,6 +51,8 @@ pub struct Options {
     pub plugins: u32,
     /// `-w`: where packets are written.
     pub write: Option<String>,
+    /// `-E`: where the trace of events is written.
+    pub event_trace: Option<String>,
     /// `-U`: where the state of the process is written.
     pub status_file: Option<String>,
     /// `-B`, `-t`, `-O` and others that take a value and change nothing here.
@@ -221,7 +223,8 @@ impl Options {
                 let level = value.parse();
                 self.level = Some(level.map_err(|_| "option '-T' takes a number".to_owned())?);
             }
-            'B' | 'c' | 'E' | 'o' | 'O' | 't' => self.ignored.push(value),
+            'E' => self.event_trace = Some(value),
+            'B' | 'c' | 'o' | 'O' | 't' => self.ignored.push(value),
             'd' | 'F' | 'j' | 'P' | 'S' | 'W' | 'z' | '0' | 'M' => {}
             other => return Err(format!("invalid option -- '{other}'")),
         }

@@ -199,7 +199,15 @@ impl Vm<'_> {
 
     pub(crate) fn post_event(&mut self, global: GlobalId, args: Vec<Value>) {
         if let Some(func) = self.event_func(global) {
+            self.note_script_event(func);
             self.queue_event(func, args);
+        }
+    }
+
+    /// A script raises or schedules an event.
+    fn note_script_event(&mut self, func: FuncId) {
+        if let Some(trace) = &mut self.m.event_trace {
+            trace.raised_by_script(func);
         }
     }
 
@@ -228,6 +236,7 @@ impl Vm<'_> {
             return self.report(Severity::Warning, text);
         }
         if let Some(func) = self.event_func(global) {
+            self.note_script_event(func);
             crate::bridge::watch(self, &args);
             self.add_timer(time, Due::Event(func, args));
         }
@@ -334,10 +343,12 @@ impl Vm<'_> {
     /// # Errors
     /// [`Stop`] where the program stops; errors of bodies end only these.
     pub fn dispatch(&mut self, event: QueuedEvent) -> Result<(), Stop> {
+        if self.m.is_watched { self.dispatch_watched(event) } else { self.run_event(event) }
+    }
+
+    /// Runs the bodies of an event that nothing watches, or that was shown.
+    pub(super) fn run_event(&mut self, event: QueuedEvent) -> Result<(), Stop> {
         let QueuedEvent { func, mut args, time, uid, analyzer } = event;
-        if self.m.observer.is_some() {
-            self.announce(func, &args, time)?;
-        }
         self.m.state.analyzer = analyzer;
         let calls = &mut self.m.state.invocations;
         let place = func.0 as usize;
@@ -379,7 +390,7 @@ impl Vm<'_> {
     }
 
     /// Runs the bodies of `new_event`, which see each event before its own bodies do.
-    fn announce(&mut self, func: FuncId, args: &[Value], time: f64) -> Result<(), Stop> {
+    pub(super) fn announce(&mut self, func: FuncId, args: &[Value], time: f64) -> Result<(), Stop> {
         let Some(observer) = self.m.observer else { return Ok(()) };
         if observer == func || !self.has_bodies(observer) {
             return Ok(());
@@ -406,6 +417,7 @@ impl Vm<'_> {
     /// run that ended well failed.
     pub(crate) fn end_output(&mut self, status: i32) -> i32 {
         crate::bif::save_stores(self);
+        self.write_event_trace();
         self.m.out.flush_all();
         let failures = self.m.out.take_failures();
         for (name, error) in &failures {
@@ -479,6 +491,7 @@ impl Vm<'_> {
         self.m.templates.clear();
         cycles::learn_types(self.p);
         self.m.observer = self.function_named("new_event").filter(|func| self.has_bodies(*func));
+        self.m.is_watched = self.m.observer.is_some() || self.m.event_trace.is_some();
         crate::bif::prepare(self)?;
         self.queue_named("zeek_init", Vec::new());
         if timed {

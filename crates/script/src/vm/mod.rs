@@ -10,6 +10,7 @@ mod calls;
 mod convert;
 mod copy;
 mod errors;
+mod event_trace;
 pub mod events;
 mod expire;
 pub(crate) mod files;
@@ -92,6 +93,10 @@ pub struct Machine {
     pub(crate) event_time: f64,
     /// `new_event`, where it has a body: it sees every other event.
     pub(crate) observer: Option<FuncId>,
+    /// The trace of `--event-trace`.
+    pub(crate) event_trace: Option<Box<event_trace::EventTrace>>,
+    /// Whether `new_event` or the trace sees every event.
+    pub(crate) is_watched: bool,
     /// Whether events without a body are raised, too.
     pub(crate) generate_all: bool,
     /// The first argument of the current event: errors name its connection.
@@ -189,6 +194,8 @@ impl Default for Machine {
             vectors: IdMap::default(),
             sets: IdMap::default(),
             observer: None,
+            event_trace: None,
+            is_watched: false,
             generate_all: false,
             profile: None,
             instantiated: IdSet::default(),
@@ -258,6 +265,15 @@ impl Machine {
         let failed = profile.failed();
         self.profile = Some(Box::new(profile));
         failed
+    }
+
+    /// Starts the trace of events, which is written to this file when the run ends.
+    ///
+    /// # Errors
+    /// The file cannot be created.
+    pub fn trace_events(&mut self, path: &str) -> std::io::Result<()> {
+        self.event_trace = Some(Box::new(event_trace::EventTrace::create(path)?));
+        Ok(())
     }
 
     /// Whether a script called `terminate`.
