@@ -20,6 +20,7 @@ pub use options::Options;
 
 use crate::bridge::Source;
 use crate::cache::Cache;
+use crate::coverage::Coverage;
 use crate::diagnostics::{Diagnostic, Diagnostics, Severity};
 use crate::evaluate::Evaluate;
 use crate::parse::{Halt, Input, Parser};
@@ -173,8 +174,14 @@ fn run_scripts(
         fatal(&mut program, &format!("can't open event trace file {file}: {reason}"));
         return 1;
     }
-    // What is cached was read without Spicy's enums.
-    let mut cache = Cache::new(options, &search_path(options)).filter(|_| !options.spicy);
+    engine.coverage = Coverage::from_environment(&mut |line| {
+        let line = String::from_utf8_lossy(line);
+        error_line(&format!("invalid ZEEK_PROFILER_FILE line: {line}"));
+    });
+    program.conditionals = engine.coverage.is_some().then(Vec::new);
+    // What is cached was read without Spicy's enums, and without the results of its conditions.
+    let mut cache = Cache::new(options, &search_path(options))
+        .filter(|_| !options.spicy && engine.coverage.is_none());
     match seeds(&mut program, options) {
         Ok(Some(seeds)) => {
             engine.seed(&seeds);

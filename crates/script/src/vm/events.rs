@@ -417,14 +417,25 @@ impl Vm<'_> {
     /// run that ended well failed.
     pub(crate) fn end_output(&mut self, status: i32) -> i32 {
         crate::bif::save_stores(self);
+        let is_covered = self.write_coverage();
         self.write_event_trace();
         self.m.out.flush_all();
         let failures = self.m.out.take_failures();
         for (name, error) in &failures {
             self.report(Severity::Error, format!("{name}: {error}"));
         }
-        let is_lost = self.m.out.rows_lost || !failures.is_empty();
+        let is_lost = !is_covered || self.m.out.rows_lost || !failures.is_empty();
         if status == 0 && is_lost { 1 } else { status }
+    }
+
+    /// Writes the coverage, where it is asked for: false where that failed, which is reported.
+    fn write_coverage(&mut self) -> bool {
+        let Some(coverage) = self.m.coverage.take() else { return true };
+        let written = coverage.write(self.p, &self.m.runs);
+        if let Err(text) = &written {
+            self.report(Severity::Error, text.clone());
+        }
+        written.is_ok()
     }
 
     fn run_all(&mut self) -> Result<(), Stop> {

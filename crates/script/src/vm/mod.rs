@@ -95,6 +95,9 @@ pub struct Machine {
     pub(crate) observer: Option<FuncId>,
     /// The trace of `--event-trace`.
     pub(crate) event_trace: Option<Box<event_trace::EventTrace>>,
+    /// How often statements ran, where coverage is asked for.
+    pub(crate) runs: Vec<u64>,
+    pub(crate) coverage: Option<crate::coverage::Coverage>,
     /// Whether `new_event` or the trace sees every event.
     pub(crate) is_watched: bool,
     /// Whether events without a body are raised, too.
@@ -195,6 +198,8 @@ impl Default for Machine {
             sets: IdMap::default(),
             observer: None,
             event_trace: None,
+            runs: Vec::new(),
+            coverage: None,
             is_watched: false,
             generate_all: false,
             profile: None,
