@@ -1,7 +1,7 @@
 //! A program: everything that the parser builds and everything else reads.
 
-use crate::coverage::Conditional;
 use crate::ast::{Body, Expr, Function, Stmt};
+use crate::coverage::Conditional;
 use crate::diagnostics::{About, Diagnostic, Diagnostics, Severity};
 use crate::ids::{Arena, BodyId, ExprId, FuncId, GlobalId, LocalId, Name, StmtId, TypeId};
 use crate::names::Names;

@@ -420,6 +420,7 @@ impl Vm<'_> {
         let is_covered = self.write_coverage();
         self.write_event_trace();
         self.m.out.flush_all();
+        let is_covered = self.write_call_profile() && is_covered;
         let failures = self.m.out.take_failures();
         for (name, error) in &failures {
             self.report(Severity::Error, format!("{name}: {error}"));

@@ -6,6 +6,7 @@
 //! functions start a loop of their own above the existing frames.
 
 pub mod budget;
+mod call_profile;
 mod calls;
 mod convert;
 mod copy;
@@ -264,9 +265,9 @@ impl Machine {
     }
 
     /// Starts the profile of scripts, which is written to standard error or a file when the machine is dropped. Returns whether it
-    /// could not be written then.
-    pub fn start_profile(&mut self, to: Option<String>) -> Rc<Cell<bool>> {
-        let profile = profile::Profile::start(to);
+    /// could not be written then. One `of_calls` has Zeek's form, and is written to standard output or the file when the run ends.
+    pub fn start_profile(&mut self, to: Option<String>, of_calls: bool) -> Rc<Cell<bool>> {
+        let profile = profile::Profile::start(to, of_calls);
         let failed = profile.failed();
         self.profile = Some(Box::new(profile));
         failed
