@@ -25,3 +25,4 @@ mod sql;
 mod support;
 mod tshark;
 mod zeek;
+mod zeek_options;

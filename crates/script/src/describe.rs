@@ -25,17 +25,21 @@ pub struct Style {
     pub quotes: bool,
     /// With a tab for each level in front of statements inside of others.
     pub indent: bool,
+    /// Bytes of strings that are not printable are escaped.
+    pub escapes: bool,
 }
 
 impl Style {
     /// Of messages.
-    pub const SHORT: Self = Self { short: true, quotes: false, indent: false };
+    pub const SHORT: Self = Self { short: true, quotes: false, indent: false, escapes: true };
     /// Of printed functions.
-    pub const LONG: Self = Self { short: false, quotes: false, indent: false };
+    pub const LONG: Self = Self { short: false, quotes: false, indent: false, escapes: true };
     /// Of functions in the results of `cat` and `fmt`, and in logs.
-    pub const INDENTED: Self = Self { short: false, quotes: false, indent: true };
+    pub const INDENTED: Self = Self { short: false, quotes: false, indent: true, escapes: false };
+    /// Of statements in lists of coverage.
+    pub const LISTED: Self = Self { escapes: true, ..Self::INDENTED };
     /// Of failed assertions.
-    pub const ASSERT: Self = Self { short: true, quotes: true, indent: false };
+    pub const ASSERT: Self = Self { short: true, quotes: true, indent: false, escapes: true };
 }
 
 /// The text of an expression as messages have it.
@@ -56,6 +60,15 @@ pub fn expr_in(program: &Program, id: ExprId, style: Style) -> Vec<u8> {
 #[must_use]
 pub fn stmt(program: &Program, id: StmtId) -> Vec<u8> {
     let mut describe = Describe::new(program, Style::SHORT);
+    describe.stmt(id);
+    describe.text
+}
+
+/// The text of a statement of a body.
+#[must_use]
+pub fn stmt_of(program: &Program, id: StmtId, body: BodyId, style: Style) -> Vec<u8> {
+    let mut describe = Describe::new(program, style);
+    describe.body = Some(body);
     describe.stmt(id);
     describe.text
 }
@@ -717,7 +730,7 @@ impl<'a> Describe<'a> {
 
     fn literal(&mut self, value: &Literal, ty: TypeId) {
         let mut text = literal(self.program, value, ty);
-        if !self.style.indent && matches!(value, Literal::String(_)) {
+        if self.style.escapes && matches!(value, Literal::String(_)) {
             // A line stays one, whatever a string contains.
             let bytes = std::mem::take(&mut text);
             crate::value::describe::escape_into(&mut text, &bytes);
@@ -819,8 +832,19 @@ impl<'a> Describe<'a> {
 
     fn local(&mut self, id: Option<LocalId>) {
         let program = self.program;
-        let local = self.body.zip(id).and_then(|(body, id)| program.bodies[body].locals.find(id));
-        self.add(local.map_or("_", |local| program.name(local.name)));
+        if let Some((body, id)) = self.body.zip(id) {
+            let local = program.bodies[body].locals.find(id);
+            return self.add(local.map_or("_", |local| program.name(local.name)));
+        }
+        // As names of other locals, it has the module in which it was written.
+        if let Some(body) = self.body {
+            let module = program.name(program.bodies[body].module);
+            if module != "GLOBAL" {
+                self.add(module);
+                self.add("::");
+            }
+        }
+        self.add("_");
     }
 
     /// The end of a simple statement.

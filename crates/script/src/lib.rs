@@ -29,6 +29,7 @@
 //! | [`diagnostics`] | errors and warnings, in Zeek's form |
 //! | [`jit`] | engines: machine code for what is hot |
 //! | [`signature`] | signatures: patterns and conditions over packets and streams |
+//! | [`coverage`] | how often each statement ran |
 //! | [`cache`] | what was parsed, stored for the next start |
 //! | [`bridge`] | events of packets: typed events become calls of handlers |
 //! | [`tools`] | for authors of scripts: checks, formatter, stages as text, queries of editors |
@@ -46,6 +47,7 @@ pub mod command;
 mod comments;
 pub mod compare;
 pub mod components;
+pub mod coverage;
 pub mod describe;
 pub mod diagnostics;
 pub mod evaluate;

@@ -1,6 +1,7 @@
 //! A program: everything that the parser builds and everything else reads.
 
 use crate::ast::{Body, Expr, Function, Stmt};
+use crate::coverage::Conditional;
 use crate::diagnostics::{About, Diagnostic, Diagnostics, Severity};
 use crate::ids::{Arena, BodyId, ExprId, FuncId, GlobalId, LocalId, Name, StmtId, TypeId};
 use crate::names::Names;
@@ -65,6 +66,8 @@ pub struct Program {
     pub near: Option<Span>,
     /// The type that the subject of the next message should have had.
     pub wanted: Option<TypeId>,
+    /// `@if`s and their results, where coverage is asked for: statements are counted then.
+    pub conditionals: Option<Vec<Conditional>>,
     /// Whether the command line sets variables.
     pub has_parameters: bool,
     /// Whether scripts see the analyzers that Zeek has with Spicy.

@@ -104,6 +104,7 @@ pub(super) fn reached<'v>(vm: &'v Vm<'_>) -> Option<&'v Reached> {
 /// Whether more than handlers sees the arguments of events, or handlers see those of their callers.
 pub(super) fn sees_all(vm: &Vm<'_>) -> bool {
     vm.m.generate_all
+        || vm.m.event_trace.is_some()
         || vm.m.observer.is_some()
         || vm.m.state.traffic.names.is_some()
         || calls(vm, &["backtrace"])

@@ -81,13 +81,14 @@ pub(crate) use natives::TABLE as NATIVES;
 pub(crate) use natives::{note_limit, status_due, watch};
 pub use packets::FilterCheck;
 pub(crate) use packets::TABLE as PACKET_NATIVES;
+pub(crate) use packets::end_capture;
 pub(crate) use recordings::TABLE as RECORDINGS;
 pub(crate) use requests::TABLE as REQUESTS;
 pub(crate) use settings::setting_changed;
 use signatures::Matching;
 use state::States;
-use traffic::Names;
 pub use traffic::Traffic;
+use traffic::{Names, Pace};
 use way::{Kind, Way};
 
 /// Where packets come from: what turns them into events.
@@ -180,7 +181,11 @@ pub fn run(
     traffic.filters.check = Some(source.filter_check());
     traffic.write.clone_from(&options.write);
     traffic.link_type = source.link_type(options);
-    traffic.pace = options.pseudo_realtime.then(|| (Instant::now(), 0.0));
+    traffic.pace = options.pseudo_realtime.map(|speed| Pace {
+        began: Instant::now(),
+        first: 0.0,
+        speed: speed as f64 / 1000.0,
+    });
     let follows_clock = machine.with(&mut program).time_goes_on();
     let is_now = is_live || !has_packets && follows_clock;
     let now = if is_now { crate::vm::events::wall_clock() } else { 0.0 };
@@ -550,11 +555,10 @@ impl Run {
         }
         if let Some(pace) = &mut vm.m.state.traffic.pace {
             if is_first {
-                *pace = (Instant::now(), now);
+                (pace.began, pace.first) = (Instant::now(), now);
             }
-            // Packets come as far apart as they were captured.
-            let (began, first) = *pace;
-            let wait = now - first - began.elapsed().as_secs_f64();
+            // Packets come as far apart as they were captured, or by a factor less.
+            let wait = (now - pace.first) / pace.speed - pace.began.elapsed().as_secs_f64();
             if let Ok(wait) = Duration::try_from_secs_f64(wait) {
                 std::thread::sleep(wait);
             }

@@ -92,6 +92,25 @@ const OPEN: usize = 64;
 /// The length to which packets are said to be cut.
 const SNAPLEN: u32 = 9_216;
 
+/// The header of a capture: version 2.4, local time zone and precision not stated (pcap-savefile(5)).
+fn write_header(file: &mut impl std::io::Write, link_type: u32) -> std::io::Result<()> {
+    file.write_all(&0xa1b2_c3d4_u32.to_le_bytes())?;
+    file.write_all(&[2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0])?;
+    file.write_all(&SNAPLEN.to_le_bytes())?;
+    file.write_all(&link_type.to_le_bytes())
+}
+
+/// The type of the link of a capture without packets.
+const ETHERNET: u32 = 1;
+
+/// Makes the capture of `-w` a capture if no packet was written to it.
+pub(crate) fn end_capture(path: &str) -> std::io::Result<()> {
+    if std::fs::metadata(path)?.len() == 0 {
+        write_header(&mut OpenOptions::new().append(true).open(path)?, ETHERNET)?;
+    }
+    Ok(())
+}
+
 impl Dumps {
     /// Appends a packet to a capture, which is made where it does not exist.
     pub(crate) fn write(&mut self, path: &str, packet: &Packet) -> std::io::Result<()> {
@@ -106,11 +125,7 @@ impl Dumps {
             let is_new = file.metadata()?.len() == 0;
             let mut file = BufWriter::new(file);
             if is_new {
-                // Version 2.4, local time zone and precision not stated (pcap-savefile(5)).
-                file.write_all(&0xa1b2_c3d4_u32.to_le_bytes())?;
-                file.write_all(&[2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0])?;
-                file.write_all(&SNAPLEN.to_le_bytes())?;
-                file.write_all(&(packet.link_type as u32).to_le_bytes())?;
+                write_header(&mut file, packet.link_type as u32)?;
             }
             self.open.insert(path.to_owned(), Dump { file, last: 0 });
         }

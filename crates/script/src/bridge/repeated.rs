@@ -55,8 +55,8 @@ pub(super) struct Repeated {
 /// The last record of a type, if events share it: several handled events have a parameter of this type, its fields are
 /// atomic, and no script changes one.
 pub(super) fn of(vm: &Vm<'_>, ty: TypeId) -> Option<Rc<RefCell<Last>>> {
-    // Under seeds, strings may be names that change from event to event.
-    if vm.m.state.traffic.names.is_some() {
+    // Under seeds, strings may be names that change from event to event. A trace of events shows what is shared.
+    if vm.m.state.traffic.names.is_some() || vm.m.event_trace.is_some() {
         return None;
     }
     let mut repeated = vm.m.state.traffic.repeated.borrow_mut();

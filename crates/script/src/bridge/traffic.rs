@@ -16,6 +16,16 @@ use crate::ids::TypeId;
 use crate::support::order::{SaltedHashes, uid_text};
 use crate::value::{Record, Value};
 
+/// How packets of a capture are delayed.
+pub(crate) struct Pace {
+    /// When the first packet came.
+    pub(super) began: std::time::Instant,
+    /// Its time.
+    pub(super) first: f64,
+    /// How many times faster than they were captured packets come.
+    pub(super) speed: f64,
+}
+
 /// The current traffic. Empty without packets.
 #[derive(Default)]
 pub struct Traffic {
@@ -75,7 +85,7 @@ pub struct Traffic {
     /// What statistics count.
     pub(crate) counts: super::counts::Counts,
     /// When the first packet came, and its time, where packets are read as fast as they were captured.
-    pub(crate) pace: Option<(std::time::Instant, f64)>,
+    pub(crate) pace: Option<Pace>,
     /// Scripts disabled the analyzer that counts packets and bytes: connections do not show them.
     pub(crate) without_sizes: bool,
     /// Whether scripts skip the first bytes of packets.

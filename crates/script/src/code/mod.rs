@@ -486,6 +486,10 @@ pub enum Op {
         b: Reg,
         e: ExprId,
     },
+    /// A statement begins: only where coverage is asked for.
+    Begin {
+        stmt: StmtId,
+    },
     Event {
         g: GlobalId,
         b: Reg,

@@ -107,7 +107,7 @@ pub(crate) fn operands(program: &Program, counts: Counts<'_>, op: &Op) -> Operan
         | Op::JumpIfNot { s, .. }
         | Op::SkipUnset { s, .. } => uses.push((s, 1)),
         Op::Default { t, s } => uses.extend([(t, 1), (s, 1)]),
-        Op::Jump { .. } | Op::End | Op::Break | Op::Fail { .. } => (),
+        Op::Jump { .. } | Op::Begin { .. } | Op::End | Op::Break | Op::Fail { .. } => (),
         Op::JumpC { a, b, .. } | Op::JumpI { a, b, .. } | Op::JumpSame { a, b, .. } => {
             uses.extend([(a, 1), (b, 1)]);
         }

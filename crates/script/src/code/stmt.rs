@@ -14,6 +14,9 @@ impl Compiler<'_> {
         let p = self.p;
         let mark = self.next;
         let outer = std::mem::take(&mut self.skips);
+        if p.conditionals.is_some() {
+            self.emit(Op::Begin { stmt: id });
+        }
         match &p.stmts[id].kind {
             StmtKind::Null => (),
             StmtKind::List(list) => {

@@ -43,7 +43,12 @@ Checks:
   -a, --parse-only          parse and check, run nothing
   --diagnostics rich        errors with their line and a hint
   --profile-scripts[=FILE]  calls, time and allocations of functions and lines, at the end
+  --profile-script-call-stacks
+                            the same as calls and their stacks, in Zeek's format
+  ZEEK_PROFILER_FILE=FILE   a variable of the environment: how often each statement ran
   -I, --print-id NAME       print this variable, and what is known about it
+
+  -E, --event-trace FILE    write a script that raises the events of this run again, without its packets
 
 Repeatable runs:
   -D, --deterministic       all seeds are zero
@@ -53,10 +58,15 @@ Repeatable runs:
   -H, --save-seeds FILE     write the seeds of this run
 
 Others:
+  -w, --writefile FILE      write the packets that are analyzed to this capture
+  -N, --print-plugins       list analyzers, readers and writers, with -NN each of them
+  -u, --usage-issues        warn of variables that are used and not set, with -uu of those that are not read
+  -Q, --time                time and memory at the end
   -U, --status-file FILE    write the state of the process
   -V, --build-info          version and build, as JSON
   -v, --version             print the version
   -h, --help                print this
 
-The other options of Zeek are accepted and have no effect. docs/scripts.md is the manual.
+Options of Zeek that gannet does not have are refused with a reason; -O and -B change nothing.
+docs/scripts.md is the manual.
 ";

@@ -5,6 +5,7 @@ mod help;
 mod listing;
 mod options;
 pub(crate) mod signatures;
+mod unsupported;
 
 use std::cell::{Cell, RefCell};
 use std::ffi::OsString;
@@ -14,12 +15,14 @@ use std::mem::ManuallyDrop;
 use std::path::Path;
 use std::process::ExitCode;
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 pub use files::is_script;
 pub use options::Options;
 
 use crate::bridge::Source;
 use crate::cache::Cache;
+use crate::coverage::Coverage;
 use crate::diagnostics::{Diagnostic, Diagnostics, Severity};
 use crate::evaluate::Evaluate;
 use crate::parse::{Halt, Input, Parser};
@@ -29,6 +32,7 @@ use crate::support::order::Seeds;
 use crate::tools::render::Rich;
 use crate::value::Value;
 use crate::vm::Machine;
+use crate::vm::budget::resident;
 
 /// Stack of the thread that parses and runs scripts: nested constructs are bounded by it and by limits of their own.
 const STACK: usize = 1 << 30;
@@ -73,8 +77,14 @@ fn run(args: Vec<OsString>, source: Option<Box<dyn Source>>) -> u8 {
         return print(help::HELP);
     }
     if options.version {
-        error_line(concat!("gannet version ", env!("CARGO_PKG_VERSION")));
-        return 0;
+        return print(concat!("gannet version ", env!("CARGO_PKG_VERSION"), "\n"));
+    }
+    if options.optimization_help {
+        return print(&unsupported::optimization_help());
+    }
+    if options.debug_help {
+        error_line("error: gannet has no debug streams (-B)");
+        return 1;
     }
     if options.build_info {
         return print(&format!(
@@ -82,6 +92,12 @@ fn run(args: Vec<OsString>, source: Option<Box<dyn Source>>) -> u8 {
             env!("CARGO_PKG_VERSION"),
             if cfg!(debug_assertions) { "debug" } else { "release" },
         ));
+    }
+    if let Some(name) = missing_plugin(&options) {
+        error_line(&format!(
+            "fatal error: plugin {name} is not available: gannet loads no plugins"
+        ));
+        return 1;
     }
     if let Some(capture) = options.files.iter().find(|file| files::is_capture(Path::new(file))) {
         error_line(&format!("fatal error: {capture} is a capture: -r {capture} reads it"));
@@ -116,6 +132,14 @@ fn run(args: Vec<OsString>, source: Option<Box<dyn Source>>) -> u8 {
     exit
 }
 
+/// A plugin that is to be activated, by the command line or `ZEEK_PLUGIN_ACTIVATE`, and is none of those that Zeek has built in.
+fn missing_plugin(options: &Options) -> Option<String> {
+    let variable = std::env::var("ZEEK_PLUGIN_ACTIVATE").unwrap_or_default();
+    let names = options.activated.iter().map(String::as_str).chain(variable.split(','));
+    let mut names = names.map(str::trim).filter(|name| !name.is_empty());
+    names.find(|name| !name.starts_with("Zeek::")).map(str::to_owned)
+}
+
 /// The folder with Zeek's own scripts, where those that Zeek's build makes are in no folder.
 fn unbuilt(search_path: &[String]) -> Option<&String> {
     let has = |folder: &&String, name: &str| Path::new(folder).join(name).exists();
@@ -136,11 +160,44 @@ fn write_status(file: Option<&str>, state: &str, why: &str) {
     }
 }
 
+/// Time and memory of a run (`-Q`), in Zeek's form; memory that was asked for and not used is not counted.
+struct Timing {
+    start: Instant,
+    ready: Option<(Duration, u64)>,
+}
+
+impl Timing {
+    const MIB: u64 = 1 << 20;
+
+    fn start() -> Self {
+        Self { start: Instant::now(), ready: None }
+    }
+
+    /// The scripts begin to run.
+    fn ready(&mut self) {
+        let (time, memory) = (self.start.elapsed(), resident());
+        error_line(&format!("# initialization {:.6}", time.as_secs_f64()));
+        error_line(&format!("# initialization {}M/0M", memory / Self::MIB));
+        self.ready = Some((time, memory));
+    }
+
+    /// The run ended.
+    fn end(&self) {
+        let Some((ready, before)) = self.ready else { return };
+        let (time, memory) = (self.start.elapsed(), resident());
+        let (all, processing) = (time.as_secs_f64(), (time - ready).as_secs_f64());
+        error_line(&format!("# total time {all:.6}, processing {processing:.6}"));
+        let grown = memory.saturating_sub(before) / Self::MIB;
+        error_line(&format!("# total mem {}M/0M, processing {grown}M/0M", memory / Self::MIB));
+    }
+}
+
 fn run_scripts(
     options: &Options,
     source: Option<Box<dyn Source>>,
     status: &dyn Fn(&str, &str),
 ) -> u8 {
+    let mut timing = options.timing.then(Timing::start);
     let rich = options.rich.then(Rich::default);
     let diagnostics = rich.as_ref().map_or_else(standard_error, Rich::diagnostics);
     // The process ends with the program: its 100,000 items need not be freed one by one.
@@ -161,13 +218,30 @@ fn run_scripts(
         if !file.is_empty()
             && let Err(error) = File::create(file)
         {
-            error_line(&format!("error: cannot write the profile: {file}: {error}"));
+            let reason = crate::support::logs::reason(&error);
+            error_line(&format!("error: cannot write the profile: {file}: {reason}"));
             return 1;
         }
-        profile_failed = engine.start_profile(Some(file.clone()).filter(|file| !file.is_empty()));
+        profile_failed = engine.start_profile(
+            Some(file.clone()).filter(|file| !file.is_empty()),
+            options.profile_stacks,
+        );
     }
-    // What is cached was read without Spicy's enums.
-    let mut cache = Cache::new(options, &search_path(options)).filter(|_| !options.spicy);
+    if let Some(file) = &options.event_trace
+        && let Err(error) = engine.trace_events(file)
+    {
+        let reason = crate::support::logs::reason(&error);
+        fatal(&mut program, &format!("can't open event trace file {file}: {reason}"));
+        return 1;
+    }
+    engine.coverage = Coverage::from_environment(&mut |line| {
+        let line = String::from_utf8_lossy(line);
+        error_line(&format!("invalid ZEEK_PROFILER_FILE line: {line}"));
+    });
+    program.conditionals = engine.coverage.is_some().then(Vec::new);
+    // What is cached was read without Spicy's enums, and without the results of its conditions.
+    let mut cache = Cache::new(options, &search_path(options))
+        .filter(|_| !options.spicy && engine.coverage.is_none());
     match seeds(&mut program, options) {
         Ok(Some(seeds)) => {
             engine.seed(&seeds);
@@ -210,8 +284,19 @@ fn run_scripts(
                 fatal(&mut program, text);
                 return 1;
             }
+            if let Some(path) = &options.write
+                && let Err(error) = File::create(path)
+            {
+                let reason = crate::support::logs::reason(&error);
+                let text = format!("problem opening dump file {path} ({path}: {reason})");
+                fatal(&mut program, &text);
+                return 1;
+            }
             engine.with(&mut program).set_script_args(&options.script_args);
             status("RUNNING", "main");
+            if let Some(timing) = &mut timing {
+                timing.ready();
+            }
             let packets = match (&options.capture, &options.interface) {
                 (Some(capture), _) => Some(format!("trace file {capture}")),
                 (None, Some(interface)) => Some(format!("interface {interface}")),
@@ -241,6 +326,16 @@ fn run_scripts(
                 rich.ended();
             }
             status("TERMINATING", "main");
+            if let Some(timing) = &timing {
+                timing.end();
+            }
+            let mut code = code;
+            if let Some(path) = &options.write
+                && let Err(error) = crate::bridge::end_capture(path)
+            {
+                error_line(&format!("error: {path}: {}", crate::support::logs::reason(&error)));
+                code = code.max(1);
+            }
             let code = u8::try_from(code & 0xff).unwrap_or(1);
             if profile_failed.get() { code.max(1) } else { code }
         }
@@ -297,8 +392,10 @@ fn seeds(program: &mut Program, options: &Options) -> Result<Option<Seeds>, Stri
         }
     };
     if let (Some(path), Some(seeds)) = (&options.save_seeds, &seeds) {
-        std::fs::write(path, seeds.to_text())
-            .map_err(|error| format!("Could not create seed file '{path}': {error}"))?;
+        std::fs::write(path, seeds.to_text()).map_err(|error| {
+            let reason = crate::support::logs::reason(&error);
+            format!("Could not create seed file '{path}': {reason}")
+        })?;
     }
     Ok(seeds)
 }

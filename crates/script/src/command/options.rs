@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 
+use super::unsupported;
 use crate::jit::Engine;
 
 /// The options of the command line.
@@ -51,16 +52,26 @@ pub struct Options {
     pub plugins: u32,
     /// `-w`: where packets are written.
     pub write: Option<String>,
+    /// `-E`: where the trace of events is written.
+    pub event_trace: Option<String>,
     /// `-U`: where the state of the process is written.
     pub status_file: Option<String>,
-    /// `-B`, `-t`, `-O` and others that take a value and change nothing here.
-    pub ignored: Vec<String>,
+    /// `-O help`.
+    pub optimization_help: bool,
+    /// Whether `-O` names an optimization.
+    pub optimizes: bool,
+    /// The option that says which scripts to optimize, if one was given.
+    pub optimizes_only: Option<&'static str>,
+    /// `-B help`.
+    pub debug_help: bool,
     /// `-Q`: time and memory are reported.
     pub timing: bool,
-    /// `--pseudo-realtime`.
-    pub pseudo_realtime: bool,
+    /// `--pseudo-realtime`: how many times faster than they were captured packets come, in thousandths.
+    pub pseudo_realtime: Option<u64>,
     /// `--profile-scripts`: the profile's file, empty for standard error.
     pub profile: Option<String>,
+    /// `--profile-script-call-stacks`: the profile has Zeek's form, with stacks of calls.
+    pub profile_stacks: bool,
     /// `--sandbox`: scripts start no processes and touch no files outside of logs.
     pub sandbox: bool,
     /// `--script-budget`.
@@ -92,7 +103,98 @@ pub struct Options {
 }
 
 /// How options that take a value are named.
-const WITH_VALUE: &str = "BceEfGHiIopOrstTUwX";
+const WITH_VALUE: &str = "0BceEfGHiIopOrstTUwX";
+
+/// All long names. One may be shortened as long as no other begins like it.
+const NAMES: &[&str] = &[
+    "bare-mode",
+    "build-info",
+    "capture-unprocessed",
+    "debug-rules",
+    "debug-script",
+    "deterministic",
+    "diagnostics",
+    "engine",
+    "event-trace",
+    "exec",
+    "filter",
+    "force-dns",
+    "help",
+    "iface",
+    "jobs",
+    "load-seeds",
+    "max-open-logs",
+    "max-string",
+    "no-checksums",
+    "no-optimize-files",
+    "no-optimize-funcs",
+    "no-script-cache",
+    "no-unknown-packets",
+    "no-unused-warnings",
+    "optimize",
+    "optimize-files",
+    "optimize-funcs",
+    "parse-only",
+    "prefix",
+    "prime-dns",
+    "print-id",
+    "print-plugins",
+    "profile-script-call-stacks",
+    "profile-scripts",
+    "pseudo-realtime",
+    "re-level",
+    "readfile",
+    "rulefile",
+    "sandbox",
+    "save-seeds",
+    "script-budget",
+    "spicy",
+    "status-file",
+    "test",
+    "threads",
+    "time",
+    "tracefile",
+    "usage-issues",
+    "verbose",
+    "version",
+    "watchdog",
+    "writefile",
+    "zeek-order",
+    "zeek-scripts",
+    "zeekygen",
+];
+
+/// Long options with a value of their own.
+const LONG_WITH_VALUE: &[&str] = &[
+    "diagnostics",
+    "zeek-scripts",
+    "engine",
+    "script-budget",
+    "max-string",
+    "max-open-logs",
+    "threads",
+    "no-optimize-files",
+    "no-optimize-funcs",
+];
+
+/// Long options with a value that may be left out.
+const LONG_WITH_OPTION: &[&str] = &["profile-scripts", "pseudo-realtime"];
+
+/// The whole name of a long option.
+///
+/// # Errors
+/// No option begins like this, or several do.
+fn full_name(name: &str) -> Result<&'static str, String> {
+    if let Some(exact) = NAMES.iter().find(|other| **other == name) {
+        return Ok(exact);
+    }
+    let mut found = NAMES.iter().filter(|other| !name.is_empty() && other.starts_with(name));
+    match (found.next(), found.next()) {
+        (Some(one), None) => Ok(one),
+        (Some(one), Some(other)) => Err(format!("option '--{name}' may be --{one} or --{other}")),
+        (None, _) => Err(format!("unrecognized option '--{name}'")),
+    }
+}
 
 impl Options {
     /// Whether the options ask for a list, and scripts do not run.
@@ -137,7 +239,21 @@ impl Options {
                 options.plain(arg);
             }
         }
+        options.check()?;
         Ok(options)
+    }
+
+    /// Checks that options come with those that they need.
+    fn check(&self) -> Result<(), String> {
+        if self.profile_stacks && self.profile.is_none() {
+            return Err("option '--profile-script-call-stacks' needs --profile-scripts".to_owned());
+        }
+        match self.optimizes_only {
+            Some(option) if !self.optimizes => {
+                Err(format!("option '{option}' is given and no optimization (-O)"))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// `-T`, or its default.
@@ -181,6 +297,9 @@ impl Options {
     }
 
     fn letter(&mut self, letter: char, value: String) -> Result<(), String> {
+        if let Some(reason) = unsupported::reason(letter) {
+            return Err(reason.to_owned());
+        }
         match letter {
             'a' => self.parse_only = true,
             'b' => self.bare = true,
@@ -212,17 +331,22 @@ impl Options {
             'N' => self.plugins += 1,
             'w' => self.write = Some(value),
             'Q' => self.timing = true,
-            'X' => {
-                self.parse_only = true;
-                self.ignored.push(value);
-            }
             'U' => self.status_file = Some(value),
             'T' => {
                 let level = value.parse();
                 self.level = Some(level.map_err(|_| "option '-T' takes a number".to_owned())?);
             }
-            'B' | 'c' | 'E' | 'o' | 'O' | 't' => self.ignored.push(value),
-            'd' | 'F' | 'j' | 'P' | 'S' | 'W' | 'z' | '0' | 'M' => {}
+            'E' => self.event_trace = Some(value),
+            'O' if value == "help" => self.optimization_help = true,
+            'O' => {
+                unsupported::check_optimization(&value)?;
+                self.optimizes = true;
+            }
+            '0' => self.optimizes_only = Some("--optimize-files"),
+            'o' => self.optimizes_only = Some("--optimize-funcs"),
+            // Zeek's release builds take the names of streams and write nothing.
+            'B' => self.debug_help |= value == "help",
+            'F' => {}
             other => return Err(format!("invalid option -- '{other}'")),
         }
         Ok(())
@@ -234,74 +358,65 @@ impl Options {
         value: Option<String>,
         args: &mut dyn Iterator<Item = String>,
     ) -> Result<(), String> {
-        let letter = match name {
-            "parse-only" => 'a',
-            "bare-mode" => 'b',
-            "no-checksums" => 'C',
-            // What makes a run repeatable implies Zeek's order.
-            "deterministic" | "zeek-order" => 'D',
-            "exec" => 'e',
-            "filter" => 'f',
-            "load-seeds" => 'G',
-            "save-seeds" => 'H',
-            "help" => 'h',
-            "iface" => 'i',
-            "print-id" => 'I',
-            "prefix" => 'p',
-            "readfile" => 'r',
-            "rulefile" => 's',
-            "usage-issues" => 'u',
-            "version" => 'v',
-            "build-info" => 'V',
-            "print-plugins" => 'N',
-            "writefile" => 'w',
-            "capture-unprocessed" => 'c',
-            "event-trace" => 'E',
-            "optimize" => 'O',
-            "optimize-files" => 'o',
-            "tracefile" => 't',
-            "re-level" => 'T',
-            "status-file" => 'U',
-            "zeekygen" => 'X',
-            "debug-script" => 'd',
-            "force-dns" => 'F',
-            "prime-dns" => 'P',
-            "time" => 'Q',
-            "debug-rules" => 'S',
-            "watchdog" => 'W',
-            "jobs" => 'j',
+        let name = full_name(name)?;
+        let letter = letter_of(name);
+        let takes_value = LONG_WITH_VALUE.contains(&name)
+            || LONG_WITH_OPTION.contains(&name)
+            || letter.is_some_and(|letter| WITH_VALUE.contains(letter));
+        if value.is_some() && !takes_value {
+            return Err(format!("option '--{name}' takes no value"));
+        }
+        let Some(letter) = letter else { return self.own(name, value, args) };
+        let value = if WITH_VALUE.contains(letter) {
+            value
+                .or_else(|| args.next())
+                .ok_or_else(|| format!("option '--{name}' requires an argument"))?
+        } else {
+            String::new()
+        };
+        self.letter(letter, value)
+    }
+
+    /// A long option without a letter.
+    fn own(
+        &mut self,
+        name: &str,
+        value: Option<String>,
+        args: &mut dyn Iterator<Item = String>,
+    ) -> Result<(), String> {
+        match name {
             "spicy" => {
                 self.spicy = true;
-                return Ok(());
             }
             "no-unused-warnings" => {
                 self.no_unused_warnings = true;
-                return Ok(());
             }
             "pseudo-realtime" => {
-                self.pseudo_realtime = true;
-                return Ok(());
+                let speed = value.as_deref().unwrap_or("1");
+                let text = "option '--pseudo-realtime' takes a number greater than 0, as in 2.5";
+                let speed = speed.parse::<f64>().map_or(0.0, |speed| (speed * 1000.0).round());
+                self.pseudo_realtime = Some(speed)
+                    .filter(|speed| (1.0..1e15).contains(speed))
+                    .map(|speed| speed as u64);
+                self.pseudo_realtime.ok_or(text)?;
             }
             "sandbox" => {
                 self.sandbox = true;
-                return Ok(());
             }
             "verbose" => {
                 self.verbose = true;
-                return Ok(());
             }
             "no-script-cache" => {
                 self.no_script_cache = true;
-                return Ok(());
             }
-            "test" | "profile-script-call-stacks" => return Ok(()),
+            "test" => return Err(unsupported::TEST.to_owned()),
+            "profile-script-call-stacks" => self.profile_stacks = true,
             "profile-scripts" => {
                 self.profile = Some(value.unwrap_or_default());
-                return Ok(());
             }
-            _ if name.starts_with("no-optimize") || name == "no-unknown-packets" => return Ok(()),
+            "no-unknown-packets" => {}
             "diagnostics" | "zeek-scripts" | "engine" | "script-budget" | "max-string"
-            | "max-open-logs" | "threads" => {
+            | "max-open-logs" | "threads" | "no-optimize-files" | "no-optimize-funcs" => {
                 let value = value
                     .or_else(|| args.next())
                     .ok_or_else(|| format!("option '--{name}' requires an argument"))?;
@@ -333,24 +448,60 @@ impl Options {
                     "script-budget" => {
                         self.budget = Some(crate::vm::budget::Budget::parse(&value)?);
                     }
+                    "no-optimize-files" | "no-optimize-funcs" => {}
                     _ => {
                         let text = "option '--engine' is one of interp, jit, verify";
                         self.engine = Engine::named(&value).ok_or(text)?;
                     }
                 }
-                return Ok(());
             }
             _ => return Err(format!("unrecognized option '--{name}'")),
-        };
-        let value = if WITH_VALUE.contains(letter) {
-            value
-                .or_else(|| args.next())
-                .ok_or_else(|| format!("option '--{name}' requires an argument"))?
-        } else {
-            String::new()
-        };
-        self.letter(letter, value)
+        }
+        Ok(())
     }
+}
+
+/// The letter of a long option that has one.
+fn letter_of(name: &str) -> Option<char> {
+    Some(match name {
+        "parse-only" => 'a',
+        "bare-mode" => 'b',
+        "no-checksums" => 'C',
+        // What makes a run repeatable implies Zeek's order.
+        "deterministic" | "zeek-order" => 'D',
+        "exec" => 'e',
+        "filter" => 'f',
+        "load-seeds" => 'G',
+        "save-seeds" => 'H',
+        "help" => 'h',
+        "iface" => 'i',
+        "print-id" => 'I',
+        "prefix" => 'p',
+        "readfile" => 'r',
+        "rulefile" => 's',
+        "usage-issues" => 'u',
+        "version" => 'v',
+        "build-info" => 'V',
+        "print-plugins" => 'N',
+        "writefile" => 'w',
+        "capture-unprocessed" => 'c',
+        "event-trace" => 'E',
+        "optimize" => 'O',
+        "optimize-files" => '0',
+        "optimize-funcs" => 'o',
+        "tracefile" => 't',
+        "re-level" => 'T',
+        "status-file" => 'U',
+        "zeekygen" => 'X',
+        "debug-script" => 'd',
+        "force-dns" => 'F',
+        "prime-dns" => 'P',
+        "time" => 'Q',
+        "debug-rules" => 'S',
+        "watchdog" => 'W',
+        "jobs" => 'j',
+        _ => return None,
+    })
 }
 
 #[cfg(test)]

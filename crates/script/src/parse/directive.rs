@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use super::{Halt, Input, Open, Parsed, Parser, find};
 use crate::ast::ExprKind;
+use crate::coverage::Conditional;
 use crate::diagnostics::Severity;
 use crate::evaluate::Constant;
 use crate::ids::{ExprId, FileId};
@@ -342,8 +343,20 @@ impl Parser<'_> {
                 true
             }
         };
+        if self.program.conditionals.is_some() {
+            let text = crate::describe::expr(self.program, condition);
+            let text = format!("@if ( {} )", String::from_utf8_lossy(&text));
+            self.note_conditional(text, self.lexed, holds);
+        }
         self.begin_condition(holds);
         Ok(())
+    }
+
+    /// Notes a condition for coverage.
+    fn note_conditional(&mut self, text: String, span: Span, holds: bool) {
+        if let Some(all) = &mut self.program.conditionals {
+            all.push(Conditional { span, text, holds });
+        }
     }
 
     fn collect_locals(&self, expr: ExprId, found: &mut Vec<ExprId>) {
@@ -359,6 +372,8 @@ impl Parser<'_> {
         let name = self.identifier()?;
         self.expect(Op::ParenRight)?;
         let defined = self.is_defined(&name);
+        let word = if wanted { "@ifdef" } else { "@ifndef" };
+        self.note_conditional(format!("{word} ( {name} )"), self.lexed, defined == wanted);
         self.begin_condition(defined == wanted);
         Ok(())
     }
@@ -369,9 +384,14 @@ impl Parser<'_> {
             open.conditions.push(false);
             return;
         }
-        match open.lexer.skip_conditional() {
-            Some(Directive::Else) | None => open.conditions.push(true),
-            Some(_) => {}
+        let found = open.lexer.skip_conditional();
+        if matches!(found, Some(Directive::Else) | None) {
+            open.conditions.push(true);
+        }
+        if found == Some(Directive::Else) {
+            let line = open.lexer.line();
+            let span = Span { file: open.file, first: line, last: line, start: 0, end: 0 };
+            self.note_conditional("@else".to_owned(), span, true);
         }
     }
 
@@ -380,6 +400,7 @@ impl Parser<'_> {
         if stray {
             self.error_here("@else without @if...");
         }
+        self.note_conditional("@else".to_owned(), self.lexed, false);
         let Some(open) = self.open.last_mut() else { return };
         let known = open.conditions.pop().is_some();
         if open.lexer.skip_conditional().is_none() && known {

@@ -106,7 +106,7 @@ impl Spent {
 }
 
 /// Bytes of the process that are in memory; 0 where the system does not say (proc(5)).
-fn resident() -> u64 {
+pub(crate) fn resident() -> u64 {
     let pages = std::fs::read_to_string("/proc/self/statm").ok();
     let pages = pages.as_deref().and_then(|text| text.split(' ').nth(1)?.parse::<u64>().ok());
     pages.unwrap_or(0) * rustix::param::page_size() as u64

@@ -199,7 +199,15 @@ impl Vm<'_> {
 
     pub(crate) fn post_event(&mut self, global: GlobalId, args: Vec<Value>) {
         if let Some(func) = self.event_func(global) {
+            self.note_script_event(func);
             self.queue_event(func, args);
+        }
+    }
+
+    /// A script raises or schedules an event.
+    fn note_script_event(&mut self, func: FuncId) {
+        if let Some(trace) = &mut self.m.event_trace {
+            trace.raised_by_script(func);
         }
     }
 
@@ -228,6 +236,7 @@ impl Vm<'_> {
             return self.report(Severity::Warning, text);
         }
         if let Some(func) = self.event_func(global) {
+            self.note_script_event(func);
             crate::bridge::watch(self, &args);
             self.add_timer(time, Due::Event(func, args));
         }
@@ -334,10 +343,12 @@ impl Vm<'_> {
     /// # Errors
     /// [`Stop`] where the program stops; errors of bodies end only these.
     pub fn dispatch(&mut self, event: QueuedEvent) -> Result<(), Stop> {
+        if self.m.is_watched { self.dispatch_watched(event) } else { self.run_event(event) }
+    }
+
+    /// Runs the bodies of an event that nothing watches, or that was shown.
+    pub(super) fn run_event(&mut self, event: QueuedEvent) -> Result<(), Stop> {
         let QueuedEvent { func, mut args, time, uid, analyzer } = event;
-        if self.m.observer.is_some() {
-            self.announce(func, &args, time)?;
-        }
         self.m.state.analyzer = analyzer;
         let calls = &mut self.m.state.invocations;
         let place = func.0 as usize;
@@ -379,7 +390,7 @@ impl Vm<'_> {
     }
 
     /// Runs the bodies of `new_event`, which see each event before its own bodies do.
-    fn announce(&mut self, func: FuncId, args: &[Value], time: f64) -> Result<(), Stop> {
+    pub(super) fn announce(&mut self, func: FuncId, args: &[Value], time: f64) -> Result<(), Stop> {
         let Some(observer) = self.m.observer else { return Ok(()) };
         if observer == func || !self.has_bodies(observer) {
             return Ok(());
@@ -406,13 +417,26 @@ impl Vm<'_> {
     /// run that ended well failed.
     pub(crate) fn end_output(&mut self, status: i32) -> i32 {
         crate::bif::save_stores(self);
+        let is_covered = self.write_coverage();
+        self.write_event_trace();
         self.m.out.flush_all();
+        let is_covered = self.write_call_profile() && is_covered;
         let failures = self.m.out.take_failures();
         for (name, error) in &failures {
             self.report(Severity::Error, format!("{name}: {error}"));
         }
-        let is_lost = self.m.out.rows_lost || !failures.is_empty();
+        let is_lost = !is_covered || self.m.out.rows_lost || !failures.is_empty();
         if status == 0 && is_lost { 1 } else { status }
+    }
+
+    /// Writes the coverage, where it is asked for: false where that failed, which is reported.
+    fn write_coverage(&mut self) -> bool {
+        let Some(coverage) = self.m.coverage.take() else { return true };
+        let written = coverage.write(self.p, &self.m.runs);
+        if let Err(text) = &written {
+            self.report(Severity::Error, text.clone());
+        }
+        written.is_ok()
     }
 
     fn run_all(&mut self) -> Result<(), Stop> {
@@ -479,6 +503,7 @@ impl Vm<'_> {
         self.m.templates.clear();
         cycles::learn_types(self.p);
         self.m.observer = self.function_named("new_event").filter(|func| self.has_bodies(*func));
+        self.m.is_watched = self.m.observer.is_some() || self.m.event_trace.is_some();
         crate::bif::prepare(self)?;
         self.queue_named("zeek_init", Vec::new());
         if timed {

@@ -6,10 +6,12 @@
 //! functions start a loop of their own above the existing frames.
 
 pub mod budget;
+mod call_profile;
 mod calls;
 mod convert;
 mod copy;
 mod errors;
+mod event_trace;
 pub mod events;
 mod expire;
 pub(crate) mod files;
@@ -92,6 +94,13 @@ pub struct Machine {
     pub(crate) event_time: f64,
     /// `new_event`, where it has a body: it sees every other event.
     pub(crate) observer: Option<FuncId>,
+    /// The trace of `--event-trace`.
+    pub(crate) event_trace: Option<Box<event_trace::EventTrace>>,
+    /// How often statements ran, where coverage is asked for.
+    pub(crate) runs: Vec<u64>,
+    pub(crate) coverage: Option<crate::coverage::Coverage>,
+    /// Whether `new_event` or the trace sees every event.
+    pub(crate) is_watched: bool,
     /// Whether events without a body are raised, too.
     pub(crate) generate_all: bool,
     /// The first argument of the current event: errors name its connection.
@@ -189,6 +198,10 @@ impl Default for Machine {
             vectors: IdMap::default(),
             sets: IdMap::default(),
             observer: None,
+            event_trace: None,
+            runs: Vec::new(),
+            coverage: None,
+            is_watched: false,
             generate_all: false,
             profile: None,
             instantiated: IdSet::default(),
@@ -252,12 +265,21 @@ impl Machine {
     }
 
     /// Starts the profile of scripts, which is written to standard error or a file when the machine is dropped. Returns whether it
-    /// could not be written then.
-    pub fn start_profile(&mut self, to: Option<String>) -> Rc<Cell<bool>> {
-        let profile = profile::Profile::start(to);
+    /// could not be written then. One `of_calls` has Zeek's form, and is written to standard output or the file when the run ends.
+    pub fn start_profile(&mut self, to: Option<String>, of_calls: bool) -> Rc<Cell<bool>> {
+        let profile = profile::Profile::start(to, of_calls);
         let failed = profile.failed();
         self.profile = Some(Box::new(profile));
         failed
+    }
+
+    /// Starts the trace of events, which is written to this file when the run ends.
+    ///
+    /// # Errors
+    /// The file cannot be created.
+    pub fn trace_events(&mut self, path: &str) -> std::io::Result<()> {
+        self.event_trace = Some(Box::new(event_trace::EventTrace::create(path)?));
+        Ok(())
     }
 
     /// Whether a script called `terminate`.

@@ -14,9 +14,10 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::Vm;
-use crate::code::{Code, Op};
-use crate::ids::{BodyId, ExprId, FileId, Id as _};
+use super::call_profile::{self, CallProfile, Step};
+use super::{Callee, Vm};
+use crate::code::{Code, Op, Reg};
+use crate::ids::{BodyId, ExprId, FileId, FuncId, Id as _};
 
 /// How often the clock advances.
 const STEP: Duration = Duration::from_micros(200);
@@ -61,11 +62,13 @@ pub(crate) struct Profile {
     /// Initializers and other code outside of bodies.
     outside: Usage,
     lines: HashMap<(FileId, u32), Usage>,
+    /// The calls, where the profile is one of calls in Zeek's form.
+    calls: Option<CallProfile>,
 }
 
 impl Profile {
-    /// Starts the clock.
-    pub(crate) fn start(to: Option<String>) -> Self {
+    /// Starts the clock; with `of_calls` for a profile in Zeek's form.
+    pub(crate) fn start(to: Option<String>, of_calls: bool) -> Self {
         let clock = Arc::new(AtomicU64::new(0));
         let done = Arc::new(AtomicBool::new(false));
         let (advances, ends) = (Arc::clone(&clock), Arc::clone(&done));
@@ -88,6 +91,7 @@ impl Profile {
             functions: Vec::new(),
             outside: Usage { name: "(initial values)".to_owned(), ..Usage::default() },
             lines: HashMap::new(),
+            calls: of_calls.then(|| CallProfile::new(allocations())),
         }
     }
 
@@ -139,6 +143,9 @@ impl Profile {
 impl Drop for Profile {
     fn drop(&mut self) {
         self.done.store(true, Ordering::Relaxed);
+        if self.calls.is_some() {
+            return;
+        }
         let text = self.report();
         let written = match &self.to {
             Some(file) => std::fs::write(file, &text),
@@ -176,7 +183,25 @@ impl Vm<'_> {
             last.0 == code.body && last.2 == depth && !last.3
         };
         // A loop may return to the first instruction: that is no call.
-        if pc == 0 && !profile.last.is_some_and(again) {
+        let begins = pc == 0 && !profile.last.is_some_and(again);
+        if let Some(calls) = &mut profile.calls {
+            let op = code.ops.get(pc);
+            let called = match op {
+                Some(Op::Call { f, .. }) => Some(*f),
+                Some(Op::CallValue { f, .. }) => self.value_called(*f),
+                _ => None,
+            };
+            let step = Step {
+                depth,
+                body: code.body,
+                begins,
+                ends: call_profile::ends(op),
+                calls: called.filter(|func| matches!(self.callee(*func), Callee::Native(_))),
+                allocations: allocated,
+            };
+            calls.step(self.p, &step);
+        }
+        if begins {
             let name = self.profile_name(code.body);
             let usage = profile.function(code.body);
             usage.calls += 1;
@@ -188,6 +213,29 @@ impl Vm<'_> {
         profile.last = Some((code.body, site, depth, ends));
         profile.allocated = allocations();
         self.m.profile = Some(profile);
+    }
+
+    /// The function in a register of the current frame.
+    fn value_called(&self, reg: Reg) -> Option<FuncId> {
+        let base = self.m.frames.last()?.base;
+        let value = self.m.stack.get(base + usize::from(reg))?;
+        value.func().map(|func| func.func)
+    }
+
+    /// Writes the profile of calls: false where that failed, which is reported.
+    pub(super) fn write_call_profile(&mut self) -> bool {
+        let Some(profile) = &mut self.m.profile else { return true };
+        let Some(calls) = &mut profile.calls else { return true };
+        let text = calls.report(self.p, allocations());
+        let written = match &profile.to {
+            Some(file) => std::fs::write(file, &text),
+            None => std::io::stdout().write_all(text.as_bytes()),
+        };
+        if let (Err(error), Some(file)) = (&written, &profile.to) {
+            let text = format!("{file}: {error}");
+            self.report(crate::diagnostics::Severity::Error, text);
+        }
+        written.is_ok()
     }
 
     fn add_usage(

@@ -7,7 +7,7 @@ use crate::ast::{ExprKind, StmtKind};
 use crate::describe;
 use crate::diagnostics::Severity;
 use crate::evaluate::Stop;
-use crate::ids::{ExprId, FuncId, StmtId, TypeId};
+use crate::ids::{ExprId, FuncId, Id as _, StmtId, TypeId};
 use crate::source::Span;
 use crate::types::{Field, Flavor};
 use crate::value::describe::{Form, describe as describe_value};
@@ -261,6 +261,17 @@ impl Vm<'_> {
         let params = self.p.types.params(self.p.functions[func].ty);
         let items = self.described(params.iter().zip(args.iter().cloned()));
         Value::Vector(Vector::new(ty, items))
+    }
+
+    /// Counts a statement for coverage.
+    pub(super) fn count_statement(&mut self, stmt: StmtId) {
+        let index = stmt.index();
+        if self.m.runs.len() <= index {
+            self.m.runs.resize(self.p.stmts.len().max(index + 1), 0);
+        }
+        if let Some(runs) = self.m.runs.get_mut(index) {
+            *runs += 1;
+        }
     }
 
     /// Parameters with their values as `call_argument`s.

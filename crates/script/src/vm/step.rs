@@ -463,6 +463,7 @@ impl Vm<'_> {
                 let value = self.make_lambda(site, e, base + usize::from(b))?;
                 set!(d, value);
             }
+            Op::Begin { stmt } => self.count_statement(stmt),
             Op::Event { g, b, n } => {
                 sync!();
                 let args = regs!(b, n).to_vec();
