@@ -10,8 +10,8 @@ use gannet_script::signature::Host;
 use gannet_script::signature::Item;
 use gannet_script::signature::Kind;
 use gannet_script::signature::Limits;
+use gannet_script::signature::MatchContext;
 use gannet_script::signature::Names;
-use gannet_script::signature::Place;
 use gannet_script::signature::Rule;
 use gannet_script::signature::Signatures;
 use gannet_script::signature::Value;
@@ -56,11 +56,11 @@ impl Names for Scripts {
 struct Count(usize);
 
 impl Host for Count {
-    fn holds(&mut self, _: &Rule, condition: Condition, place: &Place<'_>) -> bool {
+    fn holds(&mut self, _: &Rule, condition: Condition, place: &MatchContext<'_>) -> bool {
         !matches!(condition, Condition::Eval(number) if number % 2 == 0) || place.is_orig
     }
 
-    fn act(&mut self, _: &Rule, _: &Action, place: &Place<'_>) {
+    fn act(&mut self, _: &Rule, _: &Action, place: &MatchContext<'_>) {
         assert!(place.end <= place.data.map_or(0, <[u8]>::len) as u64);
         self.0 += 1;
     }

@@ -50,12 +50,12 @@ pub(super) enum Refusal {
 }
 
 impl Refusal {
-    fn new(why: impl ToString) -> Self {
+    fn new(why: &impl ToString) -> Self {
         Self::Arguments { why: why.to_string(), hint: None }
     }
 
     fn of(error: &anyhow::Error) -> Self {
-        Self::new(format_args!("{error:#}"))
+        Self::new(&format_args!("{error:#}"))
     }
 }
 
@@ -65,21 +65,26 @@ impl<'a> Plan<'a> {
     pub(super) fn new(args: &'a Args, terminal: &Terminal) -> Result<Self, Refusal> {
         if let Some((option, transports)) = unused(args) {
             let transport = args.transport;
-            return Err(Refusal::new(format_args!(
+            return Err(Refusal::new(&format_args!(
                 "{option} is for {transports}, and has no effect over {transport}"
             )));
         }
         let target = target(args)?;
-        let filter = args.filter.as_deref().map(Filter::parse).transpose().map_err(Refusal::new)?;
+        let filter = args
+            .filter
+            .as_deref()
+            .map(Filter::parse)
+            .transpose()
+            .map_err(|error| Refusal::new(&error))?;
         if let Some(filter) = filter.as_ref().filter(|_| args.list.is_none())
             && let Some(why) = unanswered::in_advance(filter, &args.files)
         {
-            return Err(Refusal::new(why));
+            return Err(Refusal::new(&why));
         }
         let mut options = options(args, input(args, filter.clone())?, target);
         let rewrite = args.changes.rewrite();
         options.rewrite =
-            rewrite.map_err(|error| Refusal::new(format_args!("--tsig: {error:#}")))?;
+            rewrite.map_err(|error| Refusal::new(&format_args!("--tsig: {error:#}")))?;
         if args.transport.is_secure() {
             options.tls = Some(tls(args).map_err(Refusal::Run)?);
         }
@@ -91,7 +96,7 @@ impl<'a> Plan<'a> {
         let inputs: Vec<_> = args.list.iter().chain(&args.files).cloned().collect();
         let inputs = InputFile::all(&inputs);
         for output in args.differences.iter().chain(&args.svg) {
-            InputFile::refuse(&inputs, output).map_err(Refusal::new)?;
+            InputFile::refuse(&inputs, output).map_err(|error| Refusal::new(&error))?;
         }
         let differences = differences(args).map_err(Refusal::File)?;
         let drawing = match &args.svg {
@@ -119,7 +124,7 @@ fn target(args: &Args) -> Result<SocketAddr, Refusal> {
     if let Some(range) = args.bind
         && range.is_v4() != target.is_ipv4()
     {
-        return Err(Refusal::new(format_args!(
+        return Err(Refusal::new(&format_args!(
             "--bind and --to {target} are of different IP versions"
         )));
     }
@@ -137,7 +142,7 @@ fn input(args: &Args, filter: Option<Filter>) -> Result<Input, Refusal> {
         },
     };
     if args.loops != 1 && input.is_stdin() {
-        return Err(Refusal::new(format_args!(
+        return Err(Refusal::new(&format_args!(
             "--loop {}: standard input is read once",
             args.loops
         )));

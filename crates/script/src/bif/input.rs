@@ -382,10 +382,17 @@ fn take(vm: &mut Vm<'_>, id: u64, message: Message) -> Result<()> {
     let description = stream.description.clone();
     match message {
         Message::Put { fields, line } => {
-            row(vm, &Place { id, name, source, line }, &target, &description, &fields, false)?;
+            row(
+                vm,
+                &RowPosition { id, name, source, line },
+                &target,
+                &description,
+                &fields,
+                false,
+            )?;
         }
         Message::Entry { fields, line } => {
-            row(vm, &Place { id, name, source, line }, &target, &description, &fields, true)?;
+            row(vm, &RowPosition { id, name, source, line }, &target, &description, &fields, true)?;
         }
         Message::EndOfSend => {
             match &*target {
@@ -444,14 +451,14 @@ fn notify(vm: &mut Vm<'_>, id: u64, severity: Severity, level: &str, note: &Note
 }
 
 /// The stream, file and line of a row.
-struct Place {
+struct RowPosition {
     id: u64,
     name: String,
     source: String,
     line: Option<u64>,
 }
 
-impl Place {
+impl RowPosition {
     /// Warns that a row is skipped, because a value that is not optional is missing.
     fn warn_missing(&self, vm: &mut Vm<'_>, what: &str, name: Name) {
         let name = vm.p.name(name);
@@ -579,7 +586,7 @@ fn analyze(vm: &mut Vm<'_>, name: &str, data: Vec<u8>, ends: bool) {
 
 fn row(
     vm: &mut Vm<'_>,
-    place: &Place,
+    place: &RowPosition,
     target: &Target,
     description: &Value,
     fields: &[Field<'static>],

@@ -12,7 +12,7 @@ use crate::evaluate::Stop;
 use crate::ids::{FuncId, GlobalId};
 use crate::signature::states;
 use crate::signature::{
-    Action, Condition, Connection, Headers, Host, Item, Kind, Place, Rule, Signatures,
+    Action, Condition, Connection, Headers, Host, Item, Kind, MatchContext, Rule, Signatures,
 };
 use crate::types::Tag;
 use crate::value::{Record, Value, Vector};
@@ -430,7 +430,7 @@ impl<'a, 'b> ScriptHost<'a, 'b> {
     }
 
     /// `signature_state`
-    fn value(&mut self, rule: &Rule, place: &Place<'_>) -> Result<Value, Stop> {
+    fn value(&mut self, rule: &Rule, place: &MatchContext<'_>) -> Result<Value, Stop> {
         let (Some(ty), Some(conn)) =
             (self.vm.type_named("signature_state"), self.vm.type_named("connection"))
         else {
@@ -449,7 +449,7 @@ impl<'a, 'b> ScriptHost<'a, 'b> {
         self.vm.new_record(ty, &[0, 1, 2, 3], fields)
     }
 
-    fn eval(&mut self, rule: &Rule, number: u32, place: &Place<'_>) -> Result<bool, Stop> {
+    fn eval(&mut self, rule: &Rule, number: u32, place: &MatchContext<'_>) -> Result<bool, Stop> {
         let global = usize::try_from(number).ok().and_then(|at| self.loaded.conditions.get(at));
         let Some(global) = global.copied() else { return Ok(false) };
         let value = self.vm.global(global);
@@ -473,7 +473,7 @@ impl<'a, 'b> ScriptHost<'a, 'b> {
         &mut self,
         rule: &Rule,
         (event, message): (u32, Option<&[u8]>),
-        place: &Place<'_>,
+        place: &MatchContext<'_>,
     ) -> Result<(), Stop> {
         let event = usize::try_from(event).ok().and_then(|at| self.loaded.events.get(at));
         let Some((func, takes_end)) = event.copied() else { return Ok(()) };
@@ -498,7 +498,7 @@ impl<'a, 'b> ScriptHost<'a, 'b> {
 }
 
 impl Host for ScriptHost<'_, '_> {
-    fn holds(&mut self, rule: &Rule, condition: Condition, place: &Place<'_>) -> bool {
+    fn holds(&mut self, rule: &Rule, condition: Condition, place: &MatchContext<'_>) -> bool {
         /// Zeek's numbers of the states of sides before they are established.
         const BEFORE: u8 = 2;
         let side = |bits: u8| {
@@ -524,7 +524,7 @@ impl Host for ScriptHost<'_, '_> {
         }
     }
 
-    fn act(&mut self, rule: &Rule, action: &Action, place: &Place<'_>) {
+    fn act(&mut self, rule: &Rule, action: &Action, place: &MatchContext<'_>) {
         match action {
             Action::Event { event, message } => {
                 let result = self.event(rule, (*event, message.as_deref()), place);

@@ -78,11 +78,11 @@ event zeek_init()
 "#;
 
 /// A folder of scripts and a cache, removed at the end.
-struct Place {
+struct ScratchFolder {
     folder: PathBuf,
 }
 
-impl Place {
+impl ScratchFolder {
     fn new(name: &str) -> Self {
         let folder =
             std::env::temp_dir().join(format!("gannet-cache-{name}-{}", std::process::id()));
@@ -162,7 +162,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for ScratchFolder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.folder);
     }
@@ -184,7 +184,7 @@ impl std::io::Write for Shared {
 
 #[test]
 fn a_cached_run_prints_what_a_cold_one_prints() {
-    let place = Place::new("same");
+    let place = ScratchFolder::new("same");
     let without = place.run(false);
     assert!(without.contains("started in the base, 7, 7"), "{without}");
     assert!(!place.is_cached());
@@ -195,7 +195,7 @@ fn a_cached_run_prints_what_a_cold_one_prints() {
 
 #[test]
 fn a_changed_script_and_a_new_file_in_front_end_the_cache() {
-    let place = Place::new("changed");
+    let place = ScratchFolder::new("changed");
     place.run(true);
     assert!(place.is_cached());
     place.write("scripts/base/more/main.zeek", &format!("{DEFAULT}\nprint \"more\";\n"));
@@ -217,7 +217,7 @@ fn what_may_differ_next_time_is_not_stored() {
         ("print", "function show(): bool { print \"shown\"; return T; } global shown = show();"),
         ("warning", "global unknown: no_such_type;"),
     ] {
-        let place = Place::new(name);
+        let place = ScratchFolder::new(name);
         place.write("scripts/base/more/main.zeek", &format!("{DEFAULT}\n{code}\n"));
         place.run(true);
         assert!(!place.is_cached(), "{name}");
@@ -226,7 +226,7 @@ fn what_may_differ_next_time_is_not_stored() {
 
 #[test]
 fn damaged_files_are_refused_and_replaced() {
-    let place = Place::new("damaged");
+    let place = ScratchFolder::new("damaged");
     let without = place.run(false);
     place.run(true);
     let whole = fs::read(place.file()).unwrap_or_default();
@@ -252,7 +252,7 @@ fn damaged_files_are_refused_and_replaced() {
 
 #[test]
 fn bytes_that_no_writer_wrote_are_read_without_harm() {
-    let place = Place::new("harm");
+    let place = ScratchFolder::new("harm");
     place.run(true);
     let whole = fs::read(place.file()).unwrap_or_default();
     let body = whole.get(80..).unwrap_or_default();

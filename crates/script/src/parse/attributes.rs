@@ -13,7 +13,7 @@ use crate::types::{Attr, AttrKind, Attrs, Flavor, Tag, Type, find_attr};
 
 /// What attributes belong to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Place {
+pub(super) enum AttributeTarget {
     /// A field of a record or a parameter.
     Field,
     /// A global.
@@ -79,7 +79,12 @@ impl Parser<'_> {
     }
 
     /// Attributes as they apply to something of type `ty`: checked, values converted, implied ones added.
-    pub(super) fn check_attrs(&mut self, attrs: Attrs, ty: TypeId, place: Place) -> Attrs {
+    pub(super) fn check_attrs(
+        &mut self,
+        attrs: Attrs,
+        ty: TypeId,
+        place: AttributeTarget,
+    ) -> Attrs {
         self.add_attrs(Attrs::new(), attrs, ty, place, false)
     }
 
@@ -89,7 +94,7 @@ impl Parser<'_> {
         known: Attrs,
         attrs: Attrs,
         ty: TypeId,
-        place: Place,
+        place: AttributeTarget,
         redef: bool,
     ) -> Attrs {
         let mut all = known;
@@ -100,7 +105,14 @@ impl Parser<'_> {
         all
     }
 
-    fn add_attr(&mut self, all: &mut Attrs, attr: Attr, ty: TypeId, place: Place, redef: bool) {
+    fn add_attr(
+        &mut self,
+        all: &mut Attrs,
+        attr: Attr,
+        ty: TypeId,
+        place: AttributeTarget,
+        redef: bool,
+    ) {
         let kind = attr.kind;
         if let Some(position) = all.iter().position(|known| known.kind == kind) {
             let repeatable = matches!(
@@ -118,7 +130,7 @@ impl Parser<'_> {
             );
             if repeatable && kind != AttrKind::Group {
                 // Elsewhere `&default` implies it, and attributes of locals are added twice.
-                if (kind, place) == (AttrKind::Optional, Place::Field)
+                if (kind, place) == (AttrKind::Optional, AttributeTarget::Field)
                     && find_attr(all, AttrKind::Default).is_some()
                 {
                     self.attr_error(
@@ -151,7 +163,10 @@ impl Parser<'_> {
         if matches!(kind, AttrKind::AddFunc | AttrKind::DeleteFunc) && !has(all, AttrKind::Redef) {
             all.push(Attr { kind: AttrKind::Redef, expr: None, span });
         }
-        if kind == AttrKind::Default && place != Place::Global && !has(all, AttrKind::Optional) {
+        if kind == AttrKind::Default
+            && place != AttributeTarget::Global
+            && !has(all, AttrKind::Optional)
+        {
             all.push(Attr { kind: AttrKind::Optional, expr: None, span });
         }
     }
@@ -163,7 +178,7 @@ impl Parser<'_> {
         self.error_about(message, &Object::Attrs(all, span));
     }
 
-    fn check_attr(&mut self, all: &mut Attrs, position: usize, ty: TypeId, place: Place) {
+    fn check_attr(&mut self, all: &mut Attrs, position: usize, ty: TypeId, place: AttributeTarget) {
         let attr = all[position].clone();
         let tag = self.program.types.tag(ty);
         if tag == Tag::Error || attr.expr.is_some_and(|expr| self.is_error(expr)) {
@@ -173,7 +188,7 @@ impl Parser<'_> {
         let is_set = self.program.types.is_set(ty);
         match attr.kind {
             AttrKind::Optional => {
-                if place != Place::Field {
+                if place != AttributeTarget::Field {
                     self.attr_error(all, "&optional is only valid for record fields");
                 } else if has(all, AttrKind::Default) {
                     self.attr_error(
@@ -183,7 +198,7 @@ impl Parser<'_> {
                 }
             }
             AttrKind::Default => {
-                if place == Place::Global && (tag != Tag::Table || is_set) {
+                if place == AttributeTarget::Global && (tag != Tag::Table || is_set) {
                     self.attr_error(
                         all,
                         "&default is not valid for global variables except for tables",
@@ -224,7 +239,7 @@ impl Parser<'_> {
             AttrKind::Group if !self.is_event(ty) => {
                 self.attr_error(all, "&group only applicable to events");
             }
-            AttrKind::PublishOnChange if place != Place::Global || tag != Tag::Table => {
+            AttrKind::PublishOnChange if place != AttributeTarget::Global || tag != Tag::Table => {
                 let text = "&publish_on_change only applicable to global sets/tables";
                 self.attr_error(all, text);
             }
@@ -233,7 +248,7 @@ impl Parser<'_> {
                             deprecated. Use explicit remote events via Cluster::publish() or the \
                             storage framework to distribute or persist state.";
                 self.deprecation(text, None);
-                if place != Place::Global || tag != Tag::Table {
+                if place != AttributeTarget::Global || tag != Tag::Table {
                     self.attr_error(all, "&backend only applicable to global sets/tables");
                 }
             }
@@ -342,7 +357,13 @@ impl Parser<'_> {
         }
     }
 
-    fn check_default(&mut self, all: &mut Attrs, position: usize, ty: TypeId, place: Place) {
+    fn check_default(
+        &mut self,
+        all: &mut Attrs,
+        position: usize,
+        ty: TypeId,
+        place: AttributeTarget,
+    ) {
         let Some(mut expr) = all[position].expr else { return };
         if ty == TypeId::UNSPECIFIED_TABLE || ty == TypeId::UNSPECIFIED_SET {
             return;
@@ -355,7 +376,8 @@ impl Parser<'_> {
             .and_then(|table| table.value.map(|value| (table.index.to_vec(), value)));
         let wanted = match &table {
             Some((index, value))
-                if place != Place::Field || all[position].kind == AttrKind::DefaultInsert =>
+                if place != AttributeTarget::Field
+                    || all[position].kind == AttrKind::DefaultInsert =>
             {
                 let default = self.ty(expr);
                 if let Some(func) = self.program.types.func(default).cloned()
@@ -393,7 +415,7 @@ impl Parser<'_> {
             || self.program.record_promotable(wanted, from);
         let mixed = is_arithmetic(self.program.types.tag(from)) && from != TypeId::ERROR;
         // Of other types Zeek also says why a value does not fit.
-        let set_field = place == Place::Field && self.program.types.is_set(ty);
+        let set_field = place == AttributeTarget::Field && self.program.types.is_set(ty);
         let explained = table.is_none() && !set_field;
         let reported = fits || mixed || explained;
         let promoted = if reported || is_arithmetic(self.program.types.tag(wanted)) {

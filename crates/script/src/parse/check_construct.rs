@@ -370,7 +370,7 @@ impl Parser<'_> {
         if !right {
             self.set_ty(expr, TypeId::ERROR);
         } else {
-            let attrs = self.check_attrs(attrs, ty, super::attributes::Place::Value);
+            let attrs = self.check_attrs(attrs, ty, super::attributes::AttributeTarget::Value);
             self.program.exprs[expr].kind = ExprKind::Set(SetConstructor { entries, attrs });
         }
         Some(expr)
@@ -448,7 +448,7 @@ impl Parser<'_> {
             }
         }
         if right {
-            let attrs = self.check_attrs(attrs, ty, super::attributes::Place::Value);
+            let attrs = self.check_attrs(attrs, ty, super::attributes::AttributeTarget::Value);
             self.program.exprs[expr].kind = ExprKind::Table(TableConstructor { entries, attrs });
         } else {
             self.set_ty(expr, TypeId::ERROR);

@@ -1,6 +1,6 @@
 //! Declarations: modules, globals, types, redefs.
 
-use super::attributes::Place;
+use super::attributes::AttributeTarget;
 use super::{Halt, Parsed, Parser};
 use crate::ast::{Coercion, ExprKind, Function, LocalKind};
 use crate::diagnostics::Severity;
@@ -312,8 +312,13 @@ impl Parser<'_> {
             return Ok(());
         }
         let known_attrs = self.program.globals[global].attrs.clone();
-        let mut attrs =
-            self.add_attrs(known_attrs, attrs, ty, Place::Global, declare == Declare::Redef);
+        let mut attrs = self.add_attrs(
+            known_attrs,
+            attrs,
+            ty,
+            AttributeTarget::Global,
+            declare == Declare::Redef,
+        );
         if declare == Declare::Option && find_attr(&attrs, AttrKind::Redef).is_none() {
             attrs.push(Attr { kind: AttrKind::Redef, expr: None, span: self.here });
         }
@@ -330,7 +335,7 @@ impl Parser<'_> {
             // `&optional` comes with a default there, where it means nothing.
             let (implied, more): (Attrs, Attrs) =
                 more.into_iter().partition(|attr| attr.kind == AttrKind::Optional);
-            attrs = self.add_attrs(attrs, more, ty, Place::Global, false);
+            attrs = self.add_attrs(attrs, more, ty, AttributeTarget::Global, false);
             attrs.extend(implied);
         }
         self.program.globals[global].attrs = attrs;
@@ -943,7 +948,7 @@ impl Parser<'_> {
         let attrs = if ty == TypeId::ERROR {
             Attrs::new()
         } else {
-            self.check_attrs(attrs, ty, Place::Local)
+            self.check_attrs(attrs, ty, AttributeTarget::Local)
         };
         let entry = &mut self.program.bodies[body].locals[local];
         entry.ty = ty;

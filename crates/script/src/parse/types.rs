@@ -1,6 +1,6 @@
 //! Parsing of types.
 
-use super::attributes::Place;
+use super::attributes::AttributeTarget;
 use super::{Parsed, Parser};
 use crate::diagnostics::Severity;
 use crate::ids::{Name, TypeId};
@@ -217,7 +217,7 @@ impl Parser<'_> {
             let attrs = self.attributes()?;
             self.since(start);
             self.expect(Op::Semicolon)?;
-            let attrs = self.check_attrs(attrs, ty, Place::Field);
+            let attrs = self.check_attrs(attrs, ty, AttributeTarget::Field);
             let symbol = self.program.names.intern(&name);
             let span = self.here;
             if fields.iter().any(|field| field.name == symbol) {
@@ -298,7 +298,7 @@ impl Parser<'_> {
                 let message = "&optional is only valid for record fields";
                 self.error_about(message, &Object::Attrs(&attrs, self.here));
             }
-            let attrs = self.check_attrs(attrs, ty, Place::Field);
+            let attrs = self.check_attrs(attrs, ty, AttributeTarget::Field);
             let symbol = self.program.names.intern(&name);
             let span = self.here;
             if params.iter().any(|param| param.name == symbol) {

@@ -41,7 +41,7 @@ pub struct Item<'a> {
 
 /// Where a rule matches.
 #[derive(Debug, Clone, Copy)]
-pub struct Place<'a> {
+pub struct MatchContext<'a> {
     /// Whether the originator sent it.
     pub is_orig: bool,
     /// Bytes of the first data; -1 before.
@@ -55,9 +55,9 @@ pub struct Place<'a> {
 /// Evaluates conditions and carries out actions.
 pub trait Host {
     /// Whether a condition holds that is no matter of the matcher.
-    fn holds(&mut self, rule: &Rule, condition: Condition, place: &Place<'_>) -> bool;
+    fn holds(&mut self, rule: &Rule, condition: Condition, place: &MatchContext<'_>) -> bool;
     /// Carries out an action.
-    fn act(&mut self, rule: &Rule, action: &Action, place: &Place<'_>);
+    fn act(&mut self, rule: &Rule, action: &Action, place: &MatchContext<'_>);
 }
 
 /// One side of a connection.
@@ -435,10 +435,10 @@ impl Signatures {
 }
 
 impl Side {
-    fn place<'a>(&self, at: usize, rule: usize, data: Option<&'a [u8]>) -> Place<'a> {
+    fn place<'a>(&self, at: usize, rule: usize, data: Option<&'a [u8]>) -> MatchContext<'a> {
         let complete = self.complete.iter().find(|known| known.rule == rule);
         let end = complete.filter(|_| data.is_some()).map_or(0, |known| known.end);
-        Place { is_orig: at == 0, payload_size: self.payload_size, data, end }
+        MatchContext { is_orig: at == 0, payload_size: self.payload_size, data, end }
     }
 }
 

@@ -23,7 +23,7 @@ mod rules;
 mod tree;
 
 pub use lex::references;
-pub use matcher::{Connection, Headers, Host, Item, Place};
+pub use matcher::{Connection, Headers, Host, Item, MatchContext};
 pub use parse::parse;
 pub use rules::{Action, Condition, Global, Kind, Names, Rule, Value, states};
 pub use tree::{Limits, Signatures};

@@ -53,7 +53,7 @@ impl Names for Scripts {
 struct Done(Vec<String>);
 
 impl Host for Done {
-    fn holds(&mut self, _: &Rule, condition: Condition, place: &Place<'_>) -> bool {
+    fn holds(&mut self, _: &Rule, condition: Condition, place: &MatchContext<'_>) -> bool {
         match condition {
             Condition::Eval(number) => number == 1,
             Condition::Tcp(states) | Condition::Udp(states) => {
@@ -64,7 +64,7 @@ impl Host for Done {
         }
     }
 
-    fn act(&mut self, rule: &Rule, action: &Action, place: &Place<'_>) {
+    fn act(&mut self, rule: &Rule, action: &Action, place: &MatchContext<'_>) {
         let what = match action {
             Action::Event { .. } => "event",
             Action::Enable { analyzer, .. } => analyzer,

@@ -10,17 +10,6 @@ use crate::literal::Literal;
 use crate::source::Span;
 use crate::value::Value;
 
-/// Where something is reported: at an expression or a span.
-#[derive(Clone, Copy, Debug)]
-pub enum Place {
-    /// At an expression, whose text is added.
-    Expr(ExprId),
-    /// At a place in a file.
-    Span(Span),
-    /// Nowhere.
-    None,
-}
-
 impl Vm<'_> {
     /// Reports an error at an expression that ends the body it is in: `TEXT (expression)`.
     pub fn error_at(&mut self, site: ExprId, text: impl AsRef<[u8]>) -> Stop {

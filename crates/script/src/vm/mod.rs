@@ -40,7 +40,6 @@ use crate::value::{FuncValue, Value};
 #[cfg(feature = "jit")]
 pub(crate) use calls::WINDOW;
 pub use convert::{parse_addr, parse_port, parse_subnet};
-pub use errors::Place;
 pub use events::{Queue, QueuedEvent};
 #[cfg(feature = "jit")]
 pub(crate) use step::Flow;

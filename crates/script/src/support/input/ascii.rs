@@ -34,7 +34,7 @@ impl Default for AsciiOptions {
 }
 
 /// Where a column of the stream is in the file.
-struct Place {
+struct ColumnPosition {
     column: Column,
     at: Option<usize>,
     protocol_at: Option<usize>,
@@ -47,7 +47,7 @@ pub(super) struct Ascii {
     path: String,
     file: Option<BufReader<File>>,
     header: Vec<u8>,
-    places: Vec<Place>,
+    places: Vec<ColumnPosition>,
     stamp: Stamp,
     /// Lines read, from the first time on that the file was open.
     line: Option<u64>,
@@ -147,7 +147,7 @@ impl Ascii {
                 out.problem(fails, message, true);
                 return false;
             }
-            places.push(Place { column: column.clone(), at, protocol_at });
+            places.push(ColumnPosition { column: column.clone(), at, protocol_at });
         }
         self.places = places;
         true

@@ -15,7 +15,7 @@ pub struct Substring {
 const PLACES_MAX: usize = 1 << 26;
 
 #[derive(Clone, Copy, Default)]
-struct Place {
+struct MatrixCell {
     score: i32,
     /// The place that leads here; 0 is none.
     before: u32,
@@ -24,7 +24,7 @@ struct Place {
 }
 
 struct Matrix<'s> {
-    places: Vec<Place>,
+    places: Vec<MatrixCell>,
     columns: usize,
     first: &'s [u8],
 }
@@ -39,7 +39,7 @@ pub fn smith_waterman(first: &[u8], second: &[u8], min_len: u64, repeated: bool)
     {
         return Vec::new();
     }
-    let mut places = vec![Place::default(); rows * columns];
+    let mut places = vec![MatrixCell::default(); rows * columns];
     let (mut best, mut best_score) = (0, 1);
     for (i, x) in first.iter().enumerate() {
         for (j, y) in second.iter().enumerate() {
@@ -53,7 +53,7 @@ pub fn smith_waterman(first: &[u8], second: &[u8], min_len: u64, repeated: bool)
                 let score = places[top].score.max(places[left].score).max(places[diagonal].score);
                 (score, if score == places[top].score { top } else { left })
             };
-            places[at] = Place { score, before: before as u32, matches, visited: false };
+            places[at] = MatrixCell { score, before: before as u32, matches, visited: false };
             if score > best_score {
                 (best, best_score) = (at, score);
             }

@@ -110,7 +110,7 @@ struct Layout<'a> {
 
 /// Where a piece goes.
 #[derive(Clone, PartialEq, Eq, Debug)]
-enum Place {
+enum PiecePosition {
     /// On a new line at a level.
     Level(usize),
     /// On a new line with this indentation.
@@ -151,7 +151,7 @@ impl Layout<'_> {
             Kind::Directive(Directive::Dir | Directive::FileName) => self.token(at, newline)?,
             Kind::Directive(directive) => {
                 self.directive(*directive);
-                (Place::Indented(self.source_indent(at)), Spacing::Keep)
+                (PiecePosition::Indented(self.source_indent(at)), Spacing::Keep)
             }
             _ => self.token(at, newline)?,
         };
@@ -160,19 +160,19 @@ impl Layout<'_> {
     }
 
     /// Writes a piece.
-    fn write(&mut self, at: usize, place: &Place, spacing: Spacing) {
+    fn write(&mut self, at: usize, place: &PiecePosition, spacing: Spacing) {
         let piece = &self.pieces[at];
         let directive_before = at > 0 && is_line_directive(&self.pieces[at - 1]);
         let comment_before = at > 0 && self.pieces[at - 1].kind == Kind::Comment;
         let forced =
             directive_before && (piece.kind != Kind::Comment || self.newlines_before(at) > 0);
-        let place = if *place == Place::Same && (forced || comment_before) {
-            Place::Level(self.frames.last().map_or(0, |frame| frame.statement))
+        let place = if *place == PiecePosition::Same && (forced || comment_before) {
+            PiecePosition::Level(self.frames.last().map_or(0, |frame| frame.statement))
         } else {
             place.clone()
         };
         match place {
-            Place::Same => {
+            PiecePosition::Same => {
                 if at > 0 {
                     let gap = &self.source[self.pieces[at - 1].end..piece.start];
                     self.out.extend_from_slice(&spacing::blanks(
@@ -182,11 +182,11 @@ impl Layout<'_> {
                     ));
                 }
             }
-            Place::Level(level) => {
+            PiecePosition::Level(level) => {
                 self.break_line(at);
                 self.out.extend(std::iter::repeat_n(b'\t', level));
             }
-            Place::Indented(indent) => {
+            PiecePosition::Indented(indent) => {
                 self.break_line(at);
                 self.out.extend_from_slice(&indent);
             }
@@ -225,7 +225,7 @@ impl Layout<'_> {
     }
 
     /// The place of a line that continues a statement: as far behind its first line as it was.
-    fn continued(&self, at: usize) -> Place {
+    fn continued(&self, at: usize) -> PiecePosition {
         let frame = &self.frames[self.outer()];
         let indent = self.source_indent(at);
         let mut new = vec![b'\t'; frame.statement];
@@ -235,7 +235,7 @@ impl Layout<'_> {
             }
             _ => new.push(b'\t'),
         }
-        Place::Indented(new)
+        PiecePosition::Indented(new)
     }
 
     fn next_token(&self, at: usize) -> Option<&Piece> {
@@ -244,9 +244,9 @@ impl Layout<'_> {
             .find(|piece| piece.kind != Kind::Comment && !is_line_directive(piece))
     }
 
-    fn comment(&mut self, at: usize, newline: bool) -> Place {
+    fn comment(&mut self, at: usize, newline: bool) -> PiecePosition {
         if !newline && at > 0 {
-            return Place::Same;
+            return PiecePosition::Same;
         }
         if at > 0 && (self.pieces[at].text(self.source).starts_with(b"##<") || self.trails(at - 1))
         {
@@ -254,7 +254,7 @@ impl Layout<'_> {
             let own = self.source_indent(at);
             let least = self.frames.last().map_or(0, |frame| frame.level);
             if own.len() > least {
-                return Place::Indented(own);
+                return PiecePosition::Indented(own);
             }
         }
         let frame = self.frames.last();
@@ -278,7 +278,7 @@ impl Layout<'_> {
             },
             None => self.level(frame),
         };
-        Place::Level(level)
+        PiecePosition::Level(level)
     }
 
     /// Whether the piece is a comment behind code, or goes on with one.
@@ -331,7 +331,7 @@ impl Layout<'_> {
     }
 
     /// Places a token and follows what it does.
-    fn token(&mut self, at: usize, newline: bool) -> Result<(Place, Spacing), Unformatted> {
+    fn token(&mut self, at: usize, newline: bool) -> Result<(PiecePosition, Spacing), Unformatted> {
         let piece = &self.pieces[at];
         let before = self.pieces[..at].iter().rposition(|piece| piece.kind != Kind::Comment);
         let context = spacing::Context {
@@ -379,13 +379,13 @@ impl Layout<'_> {
     }
 
     /// The place of a token that is no brace: the beginning of a statement, or within one.
-    fn start_or_continue(&mut self, at: usize, newline: bool) -> Place {
+    fn start_or_continue(&mut self, at: usize, newline: bool) -> PiecePosition {
         let piece = &self.pieces[at];
         let indent = self.source_indent(at);
-        let Some(frame) = self.frames.last() else { return Place::Same };
+        let Some(frame) = self.frames.last() else { return PiecePosition::Same };
         if frame.is_inside() || !frame.at_start {
             let joins = at > 0 && self.pieces[at - 1].word() == Some(Word::Else);
-            return if newline && !joins { self.continued(at) } else { Place::Same };
+            return if newline && !joins { self.continued(at) } else { PiecePosition::Same };
         }
         let word = piece.word();
         let level = match word {
@@ -410,7 +410,7 @@ impl Layout<'_> {
             (false, true) => level.saturating_sub(1),
             (false, false) => level,
         };
-        let Some(frame) = self.frames.last_mut() else { return Place::Same };
+        let Some(frame) = self.frames.last_mut() else { return PiecePosition::Same };
         match word {
             Some(Word::Else) => {
                 while frame.controls.pop().is_some_and(|control| control.word != Word::If) {}
@@ -448,7 +448,11 @@ impl Layout<'_> {
             }
             _ => {}
         }
-        if else_if || (items && !newline) { Place::Same } else { Place::Level(level) }
+        if else_if || (items && !newline) {
+            PiecePosition::Same
+        } else {
+            PiecePosition::Level(level)
+        }
     }
 
     /// Follows a token within a statement.
@@ -487,14 +491,14 @@ impl Layout<'_> {
     }
 
     /// Places `{` and opens what it holds.
-    fn brace(&mut self, at: usize, before: Option<usize>, newline: bool) -> Place {
+    fn brace(&mut self, at: usize, before: Option<usize>, newline: bool) -> PiecePosition {
         let last_word = before.and_then(|before| self.pieces[before].word());
         let one_line = self.closes_on_line(at);
         let ends_line = self.pieces.get(at + 1).is_none_or(|next| next.line > self.pieces[at].line)
             || self.pieces.get(at + 1).is_some_and(|next| next.kind == Kind::Comment);
-        let Some(frame) = self.frames.last_mut() else { return Place::Same };
+        let Some(frame) = self.frames.last_mut() else { return PiecePosition::Same };
         if frame.is_inside() {
-            let place = if newline { self.continued(at) } else { Place::Same };
+            let place = if newline { self.continued(at) } else { PiecePosition::Same };
             self.open(Holds::Inside(Bracket::Brace), 0, 0);
             return place;
         }
@@ -509,38 +513,38 @@ impl Layout<'_> {
             };
             frame.statement = level;
             self.open(Holds::Block { lambda: false }, level, level);
-            return Place::Level(level);
+            return PiecePosition::Level(level);
         }
         let level = frame.statement;
         if frame.first == Some(Word::Timeout) {
             self.open(Holds::Block { lambda: false }, level + 1, level + 1);
-            return Place::Level(level + 1);
+            return PiecePosition::Level(level + 1);
         }
         if frame.first == Some(Word::Switch) {
             let (own, cases) = if newline { (level + 1, level + 1) } else { (level, level) };
             self.open(Holds::Cases, cases, own);
-            return if newline { Place::Level(level + 1) } else { Place::Same };
+            return if newline { PiecePosition::Level(level + 1) } else { PiecePosition::Same };
         }
         if frame.first == Some(Word::Export) && last_word == Some(Word::Export) {
             self.open(Holds::Declarations, level + 1, level);
-            return Place::Same;
+            return PiecePosition::Same;
         }
         let declares = frame.holds == Holds::Declarations;
         if declares && matches!(frame.first, Some(Word::Function | Word::Event | Word::Hook)) {
             self.open(Holds::Block { lambda: false }, level + 1, level + 1);
-            return Place::Level(level + 1);
+            return PiecePosition::Level(level + 1);
         }
         if frame.lambda && !frame.schedule {
             frame.lambda = false;
             if one_line {
                 self.open(Holds::Inside(Bracket::Brace), 0, 0);
-                return if newline { self.continued(at) } else { Place::Same };
+                return if newline { self.continued(at) } else { PiecePosition::Same };
             }
             self.open(Holds::Block { lambda: true }, level + 1, level + 1);
-            return Place::Level(level + 1);
+            return PiecePosition::Level(level + 1);
         }
         frame.schedule = false;
-        let place = if newline { self.continued(at) } else { Place::Same };
+        let place = if newline { self.continued(at) } else { PiecePosition::Same };
         if ends_line && !one_line {
             self.open(Holds::Items, level + 1, level);
         } else {
@@ -570,7 +574,7 @@ impl Layout<'_> {
     }
 
     /// Places a closing bracket.
-    fn close(&mut self, at: usize, newline: bool) -> Result<Place, Unformatted> {
+    fn close(&mut self, at: usize, newline: bool) -> Result<PiecePosition, Unformatted> {
         let piece = &self.pieces[at];
         let wrong = || Unformatted {
             line: piece.line,
@@ -598,19 +602,19 @@ impl Layout<'_> {
                     outer.body_done = false;
                     outer.first = None;
                 }
-                if newline { continued } else { Place::Same }
+                if newline { continued } else { PiecePosition::Same }
             }
             Holds::Items => {
                 if newline {
-                    Place::Level(frame.close)
+                    PiecePosition::Level(frame.close)
                 } else {
-                    Place::Same
+                    PiecePosition::Same
                 }
             }
-            Holds::Block { lambda: true } => Place::Level(frame.close),
+            Holds::Block { lambda: true } => PiecePosition::Level(frame.close),
             Holds::Block { lambda: false } | Holds::Cases | Holds::Declarations => {
                 outer.end_statement();
-                Place::Level(frame.close)
+                PiecePosition::Level(frame.close)
             }
         })
     }
