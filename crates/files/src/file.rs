@@ -678,6 +678,7 @@ impl File {
             overflow_bytes: self.overflow,
             timeout: self.timeout,
             bof: self.bof.clone(),
+            part: self.start.part,
         }
     }
 
