@@ -817,10 +817,19 @@ impl<'a> Describe<'a> {
         self.add("}");
     }
 
+    /// A variable of a loop; without one `_`, which belongs to a module as all names do.
     fn local(&mut self, id: Option<LocalId>) {
         let program = self.program;
-        let local = self.body.zip(id).and_then(|(body, id)| program.bodies[body].locals.find(id));
-        self.add(local.map_or("_", |local| program.name(local.name)));
+        let body = self.body.map(|body| &program.bodies[body]);
+        if let Some(local) = body.zip(id).and_then(|(body, id)| body.locals.find(id)) {
+            return self.add(program.name(local.name));
+        }
+        let module = body.map(|body| program.name(body.module)).filter(|name| *name != "GLOBAL");
+        if let Some(module) = module {
+            self.add(module);
+            self.add("::");
+        }
+        self.add("_");
     }
 
     /// The end of a simple statement.
