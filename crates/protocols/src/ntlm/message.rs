@@ -149,7 +149,7 @@ fn word(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(word)
 }
 
-/// The place behind a padding. Zeek reports its end and what is left behind it.
+/// The place behind a padding. Zeek reports its end and the number of bytes after it.
 fn padded(record: &'static str, payload: &[u8], padding: i32) -> Result<usize, OutOfBound> {
     let left = (payload.len() as i32).wrapping_sub(padding);
     usize::try_from(padding).ok().filter(|at| *at <= payload.len()).ok_or(OutOfBound::short_of(
