@@ -288,6 +288,13 @@ fn a_mail_is_a_file_where_scripts_ask_for_it() {
 }
 
 #[test]
+fn a_nul_is_reported_in_a_line_without_end() {
+    let (_, h) = play(&[(Dir::Orig, b"HELO x\r\nNOO\0P")]);
+    let weirds: Vec<_> = h.rows("weird").iter().map(|row| row["name"].clone()).collect();
+    assert_eq!(weirds, ["NUL_in_line"]);
+}
+
+#[test]
 fn a_line_is_an_event_before_it_is_part_of_a_file() {
     let mut h = harness();
     h.listen("");
