@@ -571,6 +571,33 @@ fn scripts_choose_the_ports_of_tunnels() {
 }
 
 #[test]
+fn tunnels_that_a_script_sets_stay() {
+    let address = |port| SocketAddr::from(([10, 0, 0, 1], port));
+    let inner = frame::udp(address(4_000), address(9_000), 1, b"in");
+    let payload = [&[8, 0, 0, 0, 0, 0, 1, 0], &inner[..]].concat();
+    let mut trace = Trace::new(Time::from_secs(1_000), 1);
+    for _ in 0..2 {
+        let outer = frame::udp(address(5_000), address(4_789), 1, &payload);
+        trace.push(Interval::from_millis(1), outer);
+    }
+    let code = "module Tunnel;
+        export {
+            type Type: enum { VXLAN };
+            type EncapsulatingConn: record { cid: conn_id; tunnel_type: Type; uid: string &optional; };
+        }
+        redef record connection += { tunnel: vector of EncapsulatingConn &optional; };
+        event new_connection(c: connection)
+            {
+            if ( ! c?$tunnel ) return;
+            print c$tunnel[0]$cid$orig_p;
+            c$tunnel = vector();
+            }
+        event connection_state_remove(c: connection) { if ( c?$tunnel ) print |c$tunnel|; }";
+    let (printed, errors, _) = over_trace(&trace, code);
+    assert_eq!((printed.as_str(), errors.as_str()), ("5000/udp\n0\n", ""));
+}
+
+#[test]
 fn connections_within_tunnels_of_ip_have_no_addresses_of_the_link() {
     let address = |n, port| SocketAddr::from(([10, 0, 0, n], port));
     let framed = frame::udp(address(1, 4_000), address(2, 9_000), 1, &[7; 40]);

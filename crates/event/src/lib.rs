@@ -69,6 +69,7 @@ pub use records::FILE;
 pub use sinks::Sinks;
 pub use state::ConnState;
 pub use state::EndpointState;
+pub use state::FilePart;
 pub use state::FileState;
 pub use state::TransportState;
 pub use state::TunnelState;

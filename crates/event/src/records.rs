@@ -160,6 +160,7 @@ mod tests {
     use gannet_base::UidSource;
 
     use super::*;
+    use crate::FilePart;
     use crate::TunnelState;
     use crate::read::Reader;
     use crate::read::Value;
@@ -236,6 +237,7 @@ mod tests {
             overflow_bytes: 5,
             timeout: Interval::from_secs(120),
             bof: Some(b"GIF".to_vec()),
+            part: FilePart::Unnamed,
         };
         let mut bytes = Vec::new();
         state.pack(&mut Packer::new(&mut bytes));

@@ -104,6 +104,18 @@ pub struct TransportState {
     pub sizes: [u64; 2],
 }
 
+/// Which of the files that an analyzer finds a file is. Under seeds, scripts see it in the file's name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FilePart {
+    /// The analyzer says nothing about that: the handle of the file is asked for.
+    #[default]
+    Unnamed,
+    /// The certificate with this number of a chain.
+    Certificate(u32),
+    /// The OCSP response that came with the certificates.
+    OcspResponse,
+}
+
 /// A file as it was when an event last mentioned it: Zeek's `fa_file` record.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FileState {
@@ -131,4 +143,6 @@ pub struct FileState {
     pub timeout: Interval,
     /// First bytes, if they are stored.
     pub bof: Option<Vec<u8>>,
+    /// Which of the files of its source it is; no field of the record.
+    pub part: FilePart,
 }

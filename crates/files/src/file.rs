@@ -339,7 +339,7 @@ impl File {
         if !self.sniffed {
             // Data that fills the beginning at once is looked at where it lies.
             if let Some(first) = data.get(..self.first).filter(|_| self.beginning.is_empty()) {
-                self.note_matches(first, self.seen);
+                self.note_matches(data, self.seen);
                 self.set_type(sniff::mime_type(first));
             } else {
                 // Analyzers that the type calls for get the bytes from the start.
@@ -492,16 +492,16 @@ impl File {
         }
         let beginning = std::mem::take(&mut self.beginning);
         let known = !beginning.is_empty() && self.missing == 0;
-        let shown = &beginning[..beginning.len().min(self.first)];
-        self.note_matches(if known { shown } else { &[] }, seen);
-        self.set_type(if known { sniff::mime_type(shown) } else { None });
+        let first = &beginning[..beginning.len().min(self.first)];
+        self.note_matches(if known { &beginning } else { &[] }, seen);
+        self.set_type(if known { sniff::mime_type(first) } else { None });
         self.look_into(self.beginning_at, &beginning);
         if self.matched.is_none() {
             self.pieces = Vec::new();
         }
     }
 
-    /// Keeps what is to be reported of its first bytes.
+    /// Keeps what is to be reported of its first bytes: the pieces that fill the beginning, the last of them whole.
     fn note_matches(&mut self, beginning: &[u8], seen: u64) {
         if !self.reports_matches || beginning.is_empty() {
             return;
@@ -512,7 +512,8 @@ impl File {
 
     /// What its first bytes match.
     fn matches(&self) -> Metadata {
-        let all = sniff::matches(self.bof.as_deref().unwrap_or_default());
+        let bof = self.bof.as_deref().unwrap_or_default();
+        let all = sniff::matches(&bof[..bof.len().min(self.first)]);
         let all =
             all.into_iter().map(|(strength, mime)| MimeMatch { strength: strength.into(), mime });
         let all: Vec<_> = all.collect();
@@ -678,6 +679,7 @@ impl File {
             overflow_bytes: self.overflow,
             timeout: self.timeout,
             bof: self.bof.clone(),
+            part: self.start.part,
         }
     }
 

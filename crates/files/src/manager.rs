@@ -22,6 +22,7 @@ use gannet_base::Uid;
 use gannet_base::UidSource;
 use gannet_event::Connection;
 use gannet_event::FileCommand;
+use gannet_event::FilePart;
 use gannet_event::FileState;
 use gannet_event::Sinks;
 use gannet_log::Key;
@@ -81,6 +82,8 @@ pub struct FileStart {
     pub parent: Option<Uid>,
     /// Type stated by the protocol, which then is not detected (certificates).
     pub mime_type: Option<&'static str>,
+    /// Which of the files of its source it is.
+    pub part: FilePart,
 }
 
 impl Default for FileStart {
@@ -94,6 +97,7 @@ impl Default for FileStart {
             total_bytes: None,
             parent: None,
             mime_type: None,
+            part: FilePart::Unnamed,
         }
     }
 }

@@ -93,11 +93,6 @@ impl Instance {
         }
     }
 
-    /// Counts a violation without an event.
-    pub(crate) fn count_violation(&mut self, cx: &mut Context<'_>, tag: Tag) {
-        self.violations.count(cx, tag);
-    }
-
     /// The bytes are not its protocol: only the event says so. Returns whether the violation is one of those that count.
     pub(crate) fn report_violation(
         &mut self,

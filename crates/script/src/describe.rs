@@ -830,19 +830,17 @@ impl<'a> Describe<'a> {
         self.add("}");
     }
 
+    /// A variable of a loop; without one `_`, which belongs to a module as all names do.
     fn local(&mut self, id: Option<LocalId>) {
         let program = self.program;
-        if let Some((body, id)) = self.body.zip(id) {
-            let local = program.bodies[body].locals.find(id);
-            return self.add(local.map_or("_", |local| program.name(local.name)));
+        let body = self.body.map(|body| &program.bodies[body]);
+        if let Some(local) = body.zip(id).and_then(|(body, id)| body.locals.find(id)) {
+            return self.add(program.name(local.name));
         }
-        // As names of other locals, it has the module in which it was written.
-        if let Some(body) = self.body {
-            let module = program.name(program.bodies[body].module);
-            if module != "GLOBAL" {
-                self.add(module);
-                self.add("::");
-            }
+        let module = body.map(|body| program.name(body.module)).filter(|name| *name != "GLOBAL");
+        if let Some(module) = module {
+            self.add(module);
+            self.add("::");
         }
         self.add("_");
     }

@@ -607,3 +607,24 @@ fn a_program_that_is_none_is_a_violation() {
     let names: Vec<_> = heard.iter().filter_map(|line| line.split(' ').next()).collect();
     assert_eq!(names, ["gannet::file_violation", "file_state_remove"]);
 }
+
+#[test]
+fn the_beginning_is_shown_in_whole_pieces() {
+    let shown = |_: &str, json: &str| {
+        let (_, beginning) = json.split_once("\"bof_buffer\":\"").unwrap_or_default();
+        beginning.chars().take_while(|c| *c == 'x').count().to_string()
+    };
+    // Pieces of this length, of which those that fill 4,096 bytes are shown.
+    for (piece, expected) in [(1400, 4200), (4096, 4096), (5000, 5000)] {
+        let mut w = World::new();
+        let (events, heard) = testing::listening(&["file_sniff"], shown);
+        w.logs.events = events;
+        w.files.report_matches(true);
+        let f = w.start(start());
+        for _ in 0..4 {
+            w.files.data(&mut w.logs, Time::from_secs(2), f, &vec![b'x'; piece]);
+        }
+        w.files.end(&mut w.logs, Time::from_secs(2), f);
+        assert_eq!(*heard.lock().unwrap(), [format!("file_sniff {expected}")]);
+    }
+}

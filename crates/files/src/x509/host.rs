@@ -1,5 +1,7 @@
 //! Whether a certificate speaks for a host (RFC 2818 section 3.1, RFC 6125 section 6.4).
 
+use std::borrow::Cow;
+
 use super::Certificate;
 use super::extensions::hosts;
 
@@ -16,14 +18,27 @@ pub(crate) struct Names {
 impl Certificate {
     /// Whether the certificate speaks for `host`, maybe with a wildcard.
     pub fn matches_host(&self, host: &[u8]) -> bool {
+        self.name_of_host(host).is_some()
+    }
+
+    /// The name by which the certificate speaks for `host`.
+    pub fn name_of_host(&self, host: &[u8]) -> Option<Cow<'_, [u8]>> {
         // That there is no name is no answer.
         if host.is_empty() {
-            return false;
+            return None;
         }
         match &self.names.alternative {
-            Some(names) => hosts(names).any(|name| name_matches(host, &name)),
-            None => self.names.common.as_ref().is_some_and(|name| name_matches(host, name)),
+            Some(names) => hosts(names).find(|name| name_matches(host, name)),
+            None => {
+                let common = self.names.common.as_deref()?;
+                name_matches(host, common).then_some(Cow::Borrowed(common))
+            }
         }
+    }
+
+    /// Whether the extension of alternative names does not parse.
+    pub fn has_broken_names(&self) -> bool {
+        self.names.alternative.as_ref().is_some_and(Vec::is_empty)
     }
 }
 
@@ -67,10 +82,12 @@ mod tests {
         let mut certificate = Certificate::default();
         certificate.names.common = Some(b"a.example.com".to_vec());
         assert!(certificate.matches_host(b"a.example.com"));
+        assert!(!certificate.has_broken_names());
         certificate.names.alternative = Some(Vec::new());
-        assert!(!certificate.matches_host(b"a.example.com"));
+        assert!(!certificate.matches_host(b"a.example.com") && certificate.has_broken_names());
         certificate.names.alternative = Some(b"\x30\x08\x81\x01m\x82\x03b.c".to_vec());
-        assert!(certificate.matches_host(b"b.c"));
+        assert!(certificate.matches_host(b"b.c") && !certificate.has_broken_names());
+        assert_eq!(certificate.name_of_host(b"b.c").as_deref(), Some(&b"b.c"[..]));
         assert!(!certificate.matches_host(b"m") && !certificate.matches_host(b""));
     }
 }

@@ -18,8 +18,7 @@ pub(crate) fn unix_seconds(time: &Element<'_>, octets: &[u8]) -> Result<i64, Wei
             if octets.last() != Some(&b'Z') {
                 return Err(Weird::UtcFormat);
             }
-            // Bytes compare as signed: all beyond ASCII lie below the digit.
-            let century = if octets[0].cast_signed() < b'5'.cast_signed() { b"20" } else { b"19" };
+            let century = if octets[0] < b'5' { b"20" } else { b"19" };
             digits[..2].copy_from_slice(century);
             digits[2..12].copy_from_slice(&octets[..10]);
             (12, &octets[10..])
@@ -53,7 +52,7 @@ pub(crate) fn unix_seconds(time: &Element<'_>, octets: &[u8]) -> Result<i64, Wei
     let offset = match rest {
         [] | [b'Z', ..] => 0,
         [sign, h1, h2, m1, m2, ..] => {
-            let digit = |byte: u8| i64::from(byte.cast_signed()) - i64::from(b'0');
+            let digit = |byte: u8| i64::from(byte) - i64::from(b'0');
             let offset = digit(*h1) * 10 + digit(*h2) * 60 + digit(*m1) * 10 + digit(*m2);
             match sign {
                 b'+' => offset,
@@ -69,7 +68,7 @@ pub(crate) fn unix_seconds(time: &Element<'_>, octets: &[u8]) -> Result<i64, Wei
 
 /// Seconds since 1970 of `YYYYMMDDhhmmss`, each field running over into the next.
 fn calendar_seconds(digits: &[u8; 14]) -> i64 {
-    let digit = |n: usize| i64::from(digits[n].cast_signed()) - i64::from(b'0');
+    let digit = |n: usize| i64::from(digits[n]) - i64::from(b'0');
     let pair = |n: usize| digit(n) * 10 + digit(n + 1);
     let mut year = pair(0) * 100 + pair(2);
     if year <= 1900 {
@@ -123,6 +122,12 @@ mod tests {
         assert_eq!(time(23, b"120230000000Z"), time(23, b"120301000000Z"));
         assert_eq!(time(23, b"120100000000Z"), time(23, b"111231000000Z"));
         assert_eq!(time(24, b"18000101000000Z"), time(24, b"37000101000000Z"));
+    }
+
+    #[test]
+    fn bytes_beyond_ascii_count_as_they_are() {
+        assert_eq!(time(23, b"1209201712\xff0Z"), Ok(1_348_161_120 + 2070));
+        assert_eq!(time(23, b"\xff00101000000Z"), time(24, b"39700101000000Z"));
     }
 
     #[test]

@@ -139,6 +139,26 @@ mod tests {
     }
 
     #[test]
+    fn headers_are_reported_before_their_packets() {
+        let mut h = Harness::new(Proto::Tcp, 135);
+        h.listen("dce_rpc_");
+        let mut a = Analyzer::new(&mut h.cx());
+        let kinds = |h: &mut Harness| {
+            let events = h.events();
+            events.iter().map(|e| e.split_once(' ').unwrap().0.to_owned()).collect::<Vec<_>>()
+        };
+        let bind = bind();
+        for (part, n) in [(&bind[..15], 0), (&bind[15..16], 1), (&bind[16..30], 0)] {
+            a.stream(&mut h.cx(), Dir::Orig, part);
+            assert_eq!(kinds(&mut h).len(), n);
+        }
+        let mut broken = request(0);
+        broken[10] = 200;
+        a.stream(&mut h.cx(), Dir::Orig, &[&bind[30..], &broken].concat());
+        assert_eq!(kinds(&mut h), ["dce_rpc_bind", "dce_rpc_message"]);
+    }
+
+    #[test]
     fn other_bytes_say_nothing() {
         let mut h = Harness::new(Proto::Tcp, 135);
         let mut a = Analyzer::new(&mut h.cx());

@@ -7,6 +7,11 @@ use gannet_event::Packer;
 use gannet_event::Type;
 
 use crate::support::Bytes;
+use crate::support::OutOfBound;
+use crate::support::Record;
+use crate::support::Wrong;
+#[cfg(test)]
+use crate::support::said;
 
 /// Length of the common header.
 pub const HEADER_LENGTH: usize = 16;
@@ -45,6 +50,13 @@ impl Header {
             call: n.u32()?,
         };
         (version == 5).then_some(header)
+    }
+
+    /// Length of the fragment, less than nothing where the authentication does not fit.
+    fn fragment_length(self) -> i64 {
+        let auth = i64::from(self.auth_length);
+        let verifier = if auth > 0 { VERIFIER_LENGTH as i64 + auth } else { 0 };
+        i64::from(self.length) - HEADER_LENGTH as i64 - verifier
     }
 
     /// Whether it is a call's first fragment.
@@ -118,21 +130,28 @@ impl PacketType {
 
 impl<'a> Packet<'a> {
     /// Reads a packet of exactly its length.
-    pub fn parse(data: &'a [u8]) -> Option<Self> {
-        let header = Header::parse(data)?;
-        let mut b = Bytes(data.get(HEADER_LENGTH..usize::from(header.length))?);
-        let auth_length = usize::from(header.auth_length);
-        if auth_length == 0 {
-            return Some(Self { header, fragment: b.rest(), auth: None });
-        }
-        let fragment = b.take(b.0.len().checked_sub(auth_length + VERIFIER_LENGTH)?)?;
+    pub fn parse(data: &'a [u8]) -> Result<Self, Wrong> {
+        let header = Header::parse(data).ok_or(Wrong::Value("DCE_RPC_Header:rpc_vers"))?;
+        let mut record = Record::new("DCE_RPC_PDU", data);
+        record.at = HEADER_LENGTH;
+        let length = header.fragment_length();
+        record.string("frag", length)?;
+        let fragment = &data[HEADER_LENGTH..record.at];
+        let auth = Auth::parse(record.rest(), header.little_endian);
+        Ok(Self { header, fragment, auth })
+    }
+}
+
+impl<'a> Auth<'a> {
+    /// Reads the bytes behind a fragment, if there are any.
+    fn parse(data: &'a [u8], little_endian: bool) -> Option<Self> {
+        let mut b = Bytes(data);
         let [kind, level, _, _, context @ ..] = b.array::<VERIFIER_LENGTH>()?;
-        let context = match header.little_endian {
+        let context = match little_endian {
             true => u32::from_le_bytes(context),
             false => u32::from_be_bytes(context),
         };
-        let auth = Auth { kind, level, context, value: b.rest() };
-        Some(Self { header, fragment, auth: Some(auth) })
+        Some(Self { kind, level, context, value: b.rest() })
     }
 }
 
@@ -188,60 +207,136 @@ impl Numbers<'_> {
     }
 }
 
-/// Reads a body and shows its parts to `see`. `None`: it is broken from there on.
-pub fn body<'a>(header: Header, data: &'a [u8], mut see: impl FnMut(Body<'a>)) -> Option<()> {
-    let mut n = Numbers { bytes: Bytes(data), little_endian: header.little_endian };
+/// Numbers of two bytes, in the order of bytes that the packet has.
+fn number(header: Header, bytes: &[u8], at: usize) -> u16 {
+    let mut n = Numbers { bytes: Bytes(&bytes[at..]), little_endian: header.little_endian };
+    n.u16().unwrap_or_default()
+}
+
+/// Reads a body and shows its parts to `see`, those before a fault as well.
+pub fn body<'a>(
+    header: Header,
+    data: &'a [u8],
+    mut see: impl FnMut(Body<'a>),
+) -> Result<(), OutOfBound> {
     match header.kind {
-        // Bind and alter context.
-        11 | 14 => {
-            n.bytes.take(8)?;
-            let [contexts, ..] = n.bytes.array::<4>()?;
-            // None of them is read where there are more than bytes.
-            if usize::from(contexts) > n.bytes.0.len() {
-                return None;
-            }
-            for _ in 0..contexts {
-                let context = n.u16()?;
-                let [syntaxes, _] = n.bytes.array::<2>()?;
-                let raw = n.bytes.array()?;
-                let version = (n.u16()?, n.u16()?);
-                n.bytes.take(20 * usize::from(syntaxes))?;
-                let is_further = header.kind == 14;
-                see(Body::Bind { context, uuid: Uuid::new(raw), version, is_further });
-            }
+        REQUEST => see(request(header, data)?),
+        RESPONSE => {
+            let mut r = Record::new("DCE_RPC_Response", data);
+            let fixed = r.upto("stub_pad", 8)?;
+            see(Body::Response { context: number(header, fixed, 4), stub: r.rest() });
         }
-        // Their answers.
-        12 | 15 => {
-            n.bytes.take(8)?;
-            let length = usize::from(n.u16()?);
-            let address = n.bytes.take(length)?;
-            // Aligned to four bytes.
-            n.bytes.take((2 + 4 - length % 4) % 4)?;
-            let [contexts, ..] = n.bytes.array::<4>()?;
-            n.bytes.take(24 * usize::from(contexts))?;
-            if header.kind == 12 {
-                see(Body::BindAck(address.strip_suffix(b"\0").unwrap_or(address)));
-            } else {
-                see(Body::AlterAck);
-            }
+        BIND => bound(header, Record::new("DCE_RPC_Bind", data), see)?,
+        ALTER_CONTEXT => bound(header, Record::new("DCE_RPC_AlterContext", data), see)?,
+        BIND_ACK => {
+            let address = accepted(header, Record::new("DCE_RPC_Bind_Ack", data))?;
+            see(Body::BindAck(address.strip_suffix(b"\0").unwrap_or(address)));
         }
-        0 => {
-            n.u32()?;
-            let (context, operation) = (n.u16()?, n.u16()?);
-            if header.flags & 0x80 != 0 {
-                n.bytes.take(16)?;
-            }
-            see(Body::Request { context, operation, stub: n.bytes.rest() });
-        }
-        2 => {
-            n.u32()?;
-            let context = n.u16()?;
-            n.bytes.take(2)?;
-            see(Body::Response { context, stub: n.bytes.rest() });
+        ALTER_CONTEXT_RESP => {
+            accepted(header, Record::new("DCE_RPC_AlterContext_Resp", data))?;
+            see(Body::AlterAck);
         }
         _ => {}
     }
-    Some(())
+    Ok(())
+}
+
+const REQUEST: u8 = 0;
+const RESPONSE: u8 = 2;
+const BIND: u8 = 11;
+const BIND_ACK: u8 = 12;
+const ALTER_CONTEXT: u8 = 14;
+const ALTER_CONTEXT_RESP: u8 = 15;
+
+/// A call of an operation.
+fn request(header: Header, data: &[u8]) -> Result<Body<'_>, OutOfBound> {
+    let mut r = Record::new("DCE_RPC_Request", data);
+    let fixed = r.upto("opnum", 8)?;
+    if header.flags & 0x80 != 0 {
+        r.upto("uuid", 16)?;
+    }
+    let (context, operation) = (number(header, fixed, 4), number(header, fixed, 6));
+    Ok(Body::Request { context, operation, stub: r.rest() })
+}
+
+/// The interfaces of a bind or of a change of the context.
+fn bound<'a>(
+    header: Header,
+    mut body: Record<'a>,
+    mut see: impl FnMut(Body<'a>),
+) -> Result<(), OutOfBound> {
+    body.upto("assoc_group_id", 8)?;
+    let mut data = body.rest();
+    let left = data.len() as i64;
+    for _ in 0..contexts(&mut data, "request_contexts", left)? {
+        let mut request = Record::new("ContextRequest", data);
+        let fixed = request.upto("reserved", 4)?;
+        data = request.rest();
+        let (raw, version) = syntax(header, &mut data)?;
+        counted("ContextRequest", "transfer_syntaxes", fixed[2], data)?;
+        for _ in 0..fixed[2] {
+            syntax(header, &mut data)?;
+        }
+        let context = number(header, fixed, 0);
+        let is_further = header.kind == ALTER_CONTEXT;
+        see(Body::Bind { context, uuid: Uuid::new(raw), version, is_further });
+    }
+    Ok(())
+}
+
+/// The answer to one of these: the secondary address.
+fn accepted<'a>(header: Header, mut body: Record<'a>) -> Result<&'a [u8], OutOfBound> {
+    const FIXED: usize = 10;
+    let fixed = body.upto("sec_addr_length", FIXED)?;
+    let address = body.upto("sec_addr", usize::from(number(header, fixed, FIXED - 2)))?;
+    let end = body.at.next_multiple_of(4);
+    let mut data = body.data.get(end..).unwrap_or_default();
+    let left = body.data.len() as i64 - end as i64;
+    for _ in 0..contexts(&mut data, "reply_contexts", left)? {
+        let mut reply = Record::new("ContextReply", data);
+        reply.upto("ack_reason", 4)?;
+        data = reply.rest();
+        syntax(header, &mut data)?;
+    }
+    Ok(address)
+}
+
+/// The number of contexts; `left` is the number of bytes there, less than nothing behind a padding that does not fit.
+fn contexts(data: &mut &[u8], field: &'static str, left: i64) -> Result<u8, OutOfBound> {
+    const FIXED: usize = 4;
+    const RECORD: &str = "ContextList";
+    let (fixed, rest) = data.split_at_checked(FIXED).ok_or(OutOfBound::short_of(
+        RECORD,
+        "reserved",
+        FIXED as i64,
+        left,
+    ))?;
+    *data = rest;
+    counted(RECORD, field, fixed[0], rest)?;
+    Ok(fixed[0])
+}
+
+/// No element of a list is read where there are more of them than bytes.
+fn counted(
+    record: &'static str,
+    field: &'static str,
+    count: u8,
+    data: &[u8],
+) -> Result<(), OutOfBound> {
+    if usize::from(count) > data.len() {
+        return Err(OutOfBound::new(record, field, count.into(), data.len()));
+    }
+    Ok(())
+}
+
+/// The UUID of an interface, and its version.
+fn syntax(header: Header, data: &mut &[u8]) -> Result<([u8; 16], (u16, u16)), OutOfBound> {
+    let mut r = Record::new("Syntax", data);
+    let mut raw = [0; 16];
+    raw.copy_from_slice(r.upto("uuid", 16)?);
+    let version = r.upto("ver_minor", 4)?;
+    *data = r.rest();
+    Ok((raw, (number(header, version, 0), number(header, version, 2))))
 }
 
 /// An interface.
@@ -323,10 +418,53 @@ pub(crate) mod tests {
     }
 
     fn bodies(data: &[u8]) -> Option<Vec<Body<'_>>> {
-        let p = Packet::parse(data)?;
+        let p = Packet::parse(data).ok()?;
         let mut all = Vec::new();
-        body(p.header, p.fragment, |b| all.push(b))?;
+        body(p.header, p.fragment, |b| all.push(b)).ok()?;
         Some(all)
+    }
+
+    /// What is wrong with a packet.
+    fn wrong(data: &[u8]) -> String {
+        let packet = Packet::parse(data);
+        let wrong = packet.and_then(|p| Ok(body(p.header, p.fragment, |_| {})?)).unwrap_err();
+        said(wrong)
+    }
+
+    #[test]
+    fn what_is_wrong() {
+        let cut = |kind, of: Vec<u8>, n: usize| wrong(&packet(kind, 3, 1, &of[16..16 + n]));
+        assert_eq!(cut(BIND, bind(), 7), "out_of_bound: DCE_RPC_Bind:assoc_group_id: 8 > 7");
+        assert_eq!(cut(BIND, bind(), 9), "out_of_bound: ContextList:reserved: 4 > 1");
+        assert_eq!(cut(BIND, bind(), 12), "out_of_bound: ContextList:request_contexts: 1 > 0");
+        assert_eq!(cut(BIND, bind(), 14), "out_of_bound: ContextRequest:reserved: 4 > 2");
+        assert_eq!(cut(BIND, bind(), 30), "out_of_bound: Syntax:uuid: 16 > 14");
+        assert_eq!(cut(BIND, bind(), 35), "out_of_bound: Syntax:ver_minor: 20 > 19");
+        let none = "out_of_bound: ContextRequest:transfer_syntaxes: 1 > 0";
+        assert_eq!(cut(ALTER_CONTEXT, bind(), 36), none);
+        let ack = || bind_ack(b"\\PIPE\\ab\0");
+        let length = "out_of_bound: DCE_RPC_Bind_Ack:sec_addr_length: 10 > 9";
+        assert_eq!(cut(BIND_ACK, ack(), 9), length);
+        let address = "out_of_bound: DCE_RPC_AlterContext_Resp:sec_addr: 19 > 18";
+        assert_eq!(cut(ALTER_CONTEXT_RESP, ack(), 18), address);
+        assert_eq!(cut(BIND_ACK, ack(), 19), "out_of_bound: ContextList:reserved: 4 > -1");
+        assert_eq!(cut(BIND_ACK, ack(), 25), "out_of_bound: ContextReply:ack_reason: 4 > 1");
+        assert_eq!(cut(REQUEST, request(1), 7), "out_of_bound: DCE_RPC_Request:opnum: 8 > 7");
+        let object = packet(REQUEST, 0x83, 1, &[0; 9]);
+        assert_eq!(wrong(&object), "out_of_bound: DCE_RPC_Request:uuid: 24 > 9");
+        let pad = "out_of_bound: DCE_RPC_Response:stub_pad: 8 > 5";
+        assert_eq!(cut(RESPONSE, response(), 5), pad);
+    }
+
+    #[test]
+    fn lengths_that_do_not_fit() {
+        let mut p = packet(REQUEST, 3, 1, &[]);
+        p[8] = 3;
+        assert_eq!(wrong(&p), "out_of_bound: DCE_RPC_PDU:frag: 3 > 16");
+        p[10] = 5;
+        assert_eq!(wrong(&p), "out_of_bound: DCE_RPC_PDU:frag: -10 > 16");
+        p[0] = 4;
+        assert_eq!(wrong(&p), "&enforce violation : DCE_RPC_Header:rpc_vers");
     }
 
     const SAMR: u128 = 0x1234_5778_1234_abcd_ef00_0123_4567_89ac;
@@ -348,7 +486,7 @@ pub(crate) mod tests {
             many[24] = contexts;
             let mut n = 0;
             let packet = Packet::parse(&many).unwrap();
-            let whole = body(packet.header, packet.fragment, |_| n += 1).is_some();
+            let whole = body(packet.header, packet.fragment, |_| n += 1).is_ok();
             (n, whole)
         };
         assert_eq!([seen(1), seen(2), seen(45)], [(1, true), (1, false), (0, false)]);
@@ -366,10 +504,10 @@ pub(crate) mod tests {
         let got = Packet::parse(&p).map(|p| (p.fragment, p.auth));
         assert_eq!(
             got,
-            Some((&b"stub"[..], Some(Auth { kind: 9, level: 2, context: 0, value: b"blob" })))
+            Ok((&b"stub"[..], Some(Auth { kind: 9, level: 2, context: 0, value: b"blob" })))
         );
         p[10] = 9;
-        assert_eq!(Packet::parse(&p), None);
+        assert!(Packet::parse(&p).is_err());
     }
 
     #[test]

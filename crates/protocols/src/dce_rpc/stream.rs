@@ -30,6 +30,7 @@ use crate::nested::Instance;
 use crate::nested::Violations;
 use crate::ntlm;
 use crate::support::Frames;
+use crate::support::OutOfBound;
 use crate::support::Wrong;
 use crate::support::limit_reached;
 
@@ -43,13 +44,15 @@ const MAX_CONTEXTS: usize = 4096;
 /// One side of a stream.
 struct Side {
     frames: Frames,
+    /// The header of the packet that is not complete was reported.
+    is_announced: bool,
     /// Calls that wait for further fragments.
     waiting: HashSet<u32, KeyedHash>,
 }
 
 impl Side {
     fn new() -> Self {
-        Self { frames: Frames::new(MAX_PACKET), waiting: HashSet::default() }
+        Self { frames: Frames::new(MAX_PACKET), is_announced: false, waiting: HashSet::default() }
     }
 }
 
@@ -105,28 +108,30 @@ impl Stream {
         if self.state.skip {
             return;
         }
-        let Side { frames, waiting } = &mut self.sides[from.index()];
+        let Side { frames, is_announced, waiting } = &mut self.sides[from.index()];
+        let (state, pipe) = (&mut self.state, self.pipe);
         while let Some(frame) = frames.next(&mut data, need) {
-            let (state, pipe) = (&mut self.state, self.pipe);
-            let packet = Packet::parse(frame).ok_or(Broken::Header(frame));
-            let read =
-                packet.and_then(|p| state.packet(cx, calls, logins, (pipe, from), waiting, &p));
-            if let Err(broken) = read {
-                state.violation(cx, broken);
+            if !std::mem::take(is_announced) {
+                announce(cx, pipe, from, frame);
+            }
+            let read = Packet::parse(frame)
+                .and_then(|p| state.packet(cx, calls, logins, (pipe, from), waiting, &p));
+            if let Err(wrong) = read {
+                state.violation(cx, wrong);
                 frames.reset();
                 return;
             }
         }
+        *is_announced = *is_announced || announce(cx, pipe, from, frames.partial());
     }
 }
 
-/// Bytes that are no packet.
-#[derive(Clone, Copy)]
-enum Broken<'a> {
-    /// The header, or how much it says there is.
-    Header(&'a [u8]),
-    /// What the packet has.
-    Body,
+/// Reports the header of a packet, which may not be complete. Returns whether there is one.
+fn announce(cx: &mut Context<'_>, pipe: u64, from: Dir, data: &[u8]) -> bool {
+    let Some(Header { kind, .. }) = Header::parse(data) else { return false };
+    let (is_orig, ptype) = (from.is_orig(), PacketType(kind));
+    cx.raise(|c| DceRpcMessage { c, is_orig, fid: pipe, ptype_id: kind.into(), ptype });
+    true
 }
 
 /// Bytes of the packet that begins so; of a broken one its header.
@@ -144,10 +149,8 @@ impl State {
         (pipe, from): (u64, Dir),
         waiting: &mut HashSet<u32, KeyedHash>,
         packet: &Packet<'_>,
-    ) -> Result<(), Broken<'static>> {
-        let (is_orig, kind) = (from.is_orig(), packet.header.kind);
-        let ptype = PacketType(kind);
-        cx.raise(|c| DceRpcMessage { c, is_orig, fid: pipe, ptype_id: kind.into(), ptype });
+    ) -> Result<(), Wrong> {
+        let is_orig = from.is_orig();
         if let Some(auth) = &packet.auth {
             cx.raise(|c| DceRpcAuth {
                 c,
@@ -161,7 +164,7 @@ impl State {
         }
         let header = packet.header;
         if self.is_complete(cx, waiting, packet) {
-            self.body(cx, calls, pipe, header, packet.fragment).ok_or(Broken::Body)?;
+            self.body(cx, calls, pipe, header, packet.fragment)?;
         }
         match &mut self.instance {
             Some(instance) => instance.confirm(cx, Tag::DceRpc),
@@ -174,21 +177,15 @@ impl State {
         Ok(())
     }
 
-    /// Counts bytes that are no packet. Those of another version are reported.
-    fn violation(&mut self, cx: &mut Context<'_>, broken: Broken<'_>) {
-        const VERSION: Wrong = Wrong::Value("DCE_RPC_Header:rpc_vers");
-        let is_version = matches!(broken, Broken::Header([version, ..]) if *version != 5);
-        let tag = Tag::DceRpc;
+    /// Reports bytes that are no packet, and counts them.
+    fn violation(&mut self, cx: &mut Context<'_>, wrong: Wrong) {
+        let (tag, reason) = (Tag::DceRpc, wrong.to_string());
         match &mut self.instance {
-            Some(instance) if is_version => {
-                instance.report_violation(cx, tag, &VERSION.to_string());
+            Some(instance) => {
+                instance.report_violation(cx, tag, &reason);
             }
-            Some(instance) => instance.count_violation(cx, tag),
-            None => {
-                if self.violations.count(cx, tag) && is_version {
-                    cx.report_violation(tag, &VERSION.to_string());
-                }
-            }
+            None if self.violations.count(cx, tag) => cx.report_violation(tag, &reason),
+            None => {}
         }
     }
 
@@ -253,7 +250,7 @@ impl State {
         pipe: u64,
         header: Header,
         data: &[u8],
-    ) -> Option<()> {
+    ) -> Result<(), OutOfBound> {
         let operations = &mut self.operations;
         body(header, data, |part| {
             let mut called = 0;

@@ -53,24 +53,25 @@ impl Analyzer {
             seen_weirds: SeenWeirds::default(),
         }
     }
+}
 
-    #[cold]
-    fn report_line_weirds(&mut self, cx: &mut Context<'_>, from: Dir) {
-        const NVT: Option<&str> = Some("NVT");
-        for weird in self.terminals[from.index()].take_weirds() {
-            match weird {
-                LineWeird::LoneCr if !std::mem::replace(&mut self.seen_weirds.lone_cr, true) => {
-                    cx.weird("line_terminated_with_single_CR", "", NVT);
-                }
-                LineWeird::Nul if !std::mem::replace(&mut self.seen_weirds.nul, true) => {
-                    cx.weird("NUL_in_line", "", NVT);
-                }
-                LineWeird::TooLong => {
-                    let addl = super::nvt::MAX_LINE.to_string();
-                    limit_reached(cx, "nvt_line_size_exceeded", &addl, NVT);
-                }
-                _ => {}
+/// Reports what is unusual in the lines of a side, most of it once.
+#[cold]
+fn report_line_weirds(cx: &mut Context<'_>, seen: &mut SeenWeirds, weirds: &mut Vec<LineWeird>) {
+    const NVT: Option<&str> = Some("NVT");
+    for weird in weirds.drain(..) {
+        match weird {
+            LineWeird::LoneCr if !std::mem::replace(&mut seen.lone_cr, true) => {
+                cx.weird("line_terminated_with_single_CR", "", NVT);
             }
+            LineWeird::Nul if !std::mem::replace(&mut seen.nul, true) => {
+                cx.weird("NUL_in_line", "", NVT);
+            }
+            LineWeird::TooLong => {
+                let addl = super::nvt::MAX_LINE.to_string();
+                limit_reached(cx, "nvt_line_size_exceeded", &addl, NVT);
+            }
+            _ => {}
         }
     }
 }
@@ -173,13 +174,17 @@ impl Analyze for Analyzer {
         if self.dialogue.tls {
             return;
         }
-        let dialogue = &mut self.dialogue;
-        let rest = self.terminals[from.index()].feed(data, |line| {
+        let (dialogue, seen) = (&mut self.dialogue, &mut self.seen_weirds);
+        let terminal = &mut self.terminals[from.index()];
+        let rest = terminal.feed(data, |weirds, line| {
+            if !weirds.is_empty() {
+                report_line_weirds(cx, seen, weirds);
+            }
             dialogue.line(cx, from, line);
             !dialogue.tls
         });
-        if self.terminals[from.index()].has_weirds() {
-            self.report_line_weirds(cx, from);
+        if terminal.has_weirds() {
+            report_line_weirds(cx, seen, &mut terminal.take_weirds());
         }
         if self.dialogue.tls {
             cx.start_inner(Tag::Ssl, from, rest);

@@ -67,7 +67,7 @@ impl Terminal {
     pub(super) fn feed<'d>(
         &mut self,
         data: &'d [u8],
-        mut give: impl FnMut(&[u8]) -> bool,
+        mut give: impl FnMut(&mut Vec<LineWeird>, &[u8]) -> bool,
     ) -> &'d [u8] {
         let mut rest = data;
         while !rest.is_empty() {
@@ -80,7 +80,7 @@ impl Terminal {
                     if plain && line.len() < MAX_LINE {
                         rest = &rest[at + 1..];
                         self.last = b'\n';
-                        if !give(line) {
+                        if !give(&mut self.weirds, line) {
                             return rest;
                         }
                         continue;
@@ -91,7 +91,7 @@ impl Terminal {
             rest = after;
             if self.byte(byte) {
                 let line = std::mem::take(&mut self.partial);
-                let go_on = give(&line);
+                let go_on = give(&mut self.weirds, &line);
                 // Its memory is used again.
                 self.partial = line;
                 self.partial.clear();
@@ -181,7 +181,7 @@ mod tests {
     fn lines(terminal: &mut Terminal, chunks: &[&[u8]]) -> Vec<Vec<u8>> {
         let mut out = Vec::new();
         for chunk in chunks {
-            let rest = terminal.feed(chunk, |line| {
+            let rest = terminal.feed(chunk, |_, line| {
                 out.push(line.to_vec());
                 true
             });
@@ -214,9 +214,21 @@ mod tests {
     }
 
     #[test]
+    fn weirds_come_before_their_line() {
+        let mut told = Vec::new();
+        Terminal::default().feed(b"a\r\nb\0\nc\n", |weirds, line| {
+            told.push((std::mem::take(weirds), line.to_vec()));
+            true
+        });
+        let line = |text: &[u8]| text.to_vec();
+        let nul = vec![LineWeird::Nul];
+        assert_eq!(told, [(vec![], line(b"a")), (nul, line(b"b")), (vec![], line(b"c"))]);
+    }
+
+    #[test]
     fn a_line_may_be_the_last() {
         let mut t = Terminal::default();
-        assert_eq!(t.feed(b"a\nrest", |_| false), b"rest");
+        assert_eq!(t.feed(b"a\nrest", |_, _| false), b"rest");
     }
 
     proptest! {

@@ -357,8 +357,14 @@ impl Analyzer {
 
     fn on_end(&mut self, cx: &mut Context<'_>, from: Dir) {
         // As in Zeek, inner analyzers are not notified of this, nor of a reset.
-        let feed = &self.sides[from.index()].feed;
-        if feed.has_partial() && !feed.raw && !self.upgraded {
+        let side = &mut self.sides[from.index()];
+        if side.expect == Expect::Body0_9 {
+            // What was taken for the beginning of a line before the request is part of the body.
+            let rest = side.feed.take_partial();
+            if !rest.is_empty() {
+                self.body_0_9(cx, &rest);
+            }
+        } else if side.feed.has_partial() && !side.feed.raw && !self.upgraded {
             self.on_data(cx, from, b"\n");
         }
         self.made(cx, from, Ending::Closed, &[]);

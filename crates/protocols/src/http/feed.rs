@@ -75,6 +75,11 @@ impl Feed {
         !self.partial.is_empty()
     }
 
+    /// Takes the incomplete line.
+    pub(super) fn take_partial(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.partial)
+    }
+
     /// Skips the LF of a CR LF that was cut in two. Call before anything else with a chunk.
     pub(super) fn skip_lf(&mut self, data: &mut &[u8]) {
         if self.after_cr

@@ -323,6 +323,13 @@ fn http_0_9() {
 }
 
 #[test]
+fn an_incomplete_line_before_the_request_is_part_of_its_body() {
+    let (rows, _) = run(&[(Dir::Orig, b"GET /"), (Dir::Resp, b"HTTP/1.1 200 OK\r\n\r\nAAA")]);
+    assert_eq!((&*rows[1]["version"], &*rows[1]["response_body_len"]), ("0.9", "3"));
+    assert_eq!(rows[1]["status_msg"], "<empty>");
+}
+
+#[test]
 fn behind_connect_anything_may_come() {
     let (rows, h) = run(&[
         (Dir::Orig, b"CONNECT a:80 HTTP/1.1\r\n\r\n"),

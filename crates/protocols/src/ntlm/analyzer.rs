@@ -23,9 +23,15 @@ impl Inner {
     /// One message.
     pub fn deliver(&mut self, cx: &mut Context<'_>, session: &mut Session, data: &[u8]) {
         self.start(cx);
-        let Some(message) = message::parse(data) else {
-            self.instance.count_violation(cx, Tag::Ntlm);
+        if data.is_empty() {
             return;
+        }
+        let message = match message::parse(data) {
+            Ok(message) => message,
+            Err(wrong) => {
+                self.instance.report_violation(cx, Tag::Ntlm, &wrong.to_string());
+                return;
+            }
         };
         if matches!(message, Message::Challenge(challenge) if challenge.is_endless) {
             let reason = "NTLM AV Pair loop underflow";

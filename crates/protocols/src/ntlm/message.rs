@@ -2,7 +2,9 @@
 //!
 //! [MS-NLMP]: https://learn.microsoft.com/en-us/openspecs/windows_protocols/ms-nlmp
 
-use crate::support::Bytes;
+use crate::support::OutOfBound;
+use crate::support::Record;
+use crate::support::Wrong;
 
 /// Negotiated flags (§2.2.2.5).
 const DOMAIN: u32 = 0x1000;
@@ -118,133 +120,173 @@ struct Field {
 }
 
 impl Field {
-    fn read(b: &mut Bytes<'_>) -> Option<Self> {
-        let length = b.u16_le()?;
-        b.u16_le()?;
-        Some(Self { length, offset: b.u32_le()? })
+    /// The field at this place of the fixed part.
+    fn at(fixed: &[u8], at: usize) -> Self {
+        let length = word(fixed, at) as u16;
+        Self { length, offset: word(fixed, at + 4) }
     }
 
     /// The value, in a payload that begins at `start`.
-    fn value(self, payload: &[u8], start: u32) -> Option<&[u8]> {
-        let at = self.offset.checked_sub(start)?;
-        let mut b = Bytes(payload.get(usize::try_from(at).ok()?..)?);
-        b.take(usize::from(self.length))
+    fn value(self, payload: &[u8], start: u32) -> Result<&[u8], OutOfBound> {
+        let padding = self.offset.wrapping_sub(start) as i32;
+        let mut r = Record::new("NTLM_String", payload);
+        r.at = padded(r.record, payload, padding)?;
+        r.upto("string", usize::from(self.length))
     }
 
     /// The value if it is not empty.
-    fn some(self, payload: &[u8], start: u32) -> Option<Option<&[u8]>> {
-        if self.length == 0 { Some(None) } else { self.value(payload, start).map(Some) }
+    fn some(self, payload: &[u8], start: u32) -> Result<Option<&[u8]>, OutOfBound> {
+        if self.length == 0 { Ok(None) } else { self.value(payload, start).map(Some) }
     }
 }
 
-/// Reads the version, if there is one before all these values. `None`: it is cut short.
-fn version(flags: u32, payload: &[u8], start: u32, fields: &[Field]) -> Option<Option<Version>> {
+/// The number of four bytes at this place, or of those that there are.
+fn word(bytes: &[u8], at: usize) -> u32 {
+    let mut word = [0; 4];
+    for (to, from) in word.iter_mut().zip(bytes.iter().skip(at)) {
+        *to = *from;
+    }
+    u32::from_le_bytes(word)
+}
+
+/// The place behind a padding. Zeek reports its end and the number of bytes after it.
+fn padded(record: &'static str, payload: &[u8], padding: i32) -> Result<usize, OutOfBound> {
+    let left = (payload.len() as i32).wrapping_sub(padding);
+    usize::try_from(padding).ok().filter(|at| *at <= payload.len()).ok_or(OutOfBound::short_of(
+        record,
+        "pad1",
+        padding.into(),
+        left.into(),
+    ))
+}
+
+/// Reads the version, if there is one before all these values.
+fn version(
+    flags: u32,
+    payload: &[u8],
+    start: u32,
+    fields: &[Field],
+) -> Result<Option<Version>, OutOfBound> {
     if flags & VERSION == 0 || !fields.iter().all(|f| start < f.offset) {
-        return Some(None);
+        return Ok(None);
     }
-    let &[major, minor, a, b, _, _, _, revision] = payload.first_chunk::<VERSION_LENGTH>()?;
-    let build = u16::from_le_bytes([a, b]);
-    Some(Some(Version { number: [major, minor], build, revision }))
+    let version = Record::new("NTLM_Version", payload).all(VERSION_LENGTH)?;
+    let build = word(version, 2) as u16;
+    Ok(Some(Version { number: [version[0], version[1]], build, revision: version[7] }))
 }
 
-/// Reads a message. `None`: it is none.
-pub fn parse(data: &[u8]) -> Option<Message<'_>> {
-    let mut b = Bytes(data);
-    b.take(8)?;
-    Some(match b.u32_le()? {
-        1 => {
-            let flags = b.u32_le()?;
-            let [domain, workstation] = [Field::read(&mut b)?, Field::read(&mut b)?];
-            let payload = b.rest();
-            let version = version(flags, payload, NEGOTIATE_LENGTH, &[domain, workstation])?;
-            let mut negotiate = Negotiate { flags, version, ..Negotiate::default() };
-            if flags & DOMAIN != 0 {
-                negotiate.domain = Some(domain.value(payload, NEGOTIATE_LENGTH)?);
-            }
-            if flags & WORKSTATION != 0 {
-                negotiate.workstation = Some(workstation.value(payload, NEGOTIATE_LENGTH)?);
-            }
-            Message::Negotiate(negotiate)
-        }
-        2 => {
-            let target = Field::read(&mut b)?;
-            let flags = b.u32_le()?;
-            let number = u64::from_le_bytes(b.array()?);
-            b.take(8)?;
-            let info = Field::read(&mut b)?;
-            let payload = b.rest();
-            let version = version(flags, payload, CHALLENGE_LENGTH, &[target, info])?;
-            let target = match flags & TARGET {
-                0 => None,
-                _ => Some(target.value(payload, CHALLENGE_LENGTH)?),
-            };
-            let mut challenge = Challenge::default();
-            if flags & TARGET_INFO != 0 {
-                // An offset counts modulo 65,536 here.
-                let at = usize::from(info.offset.wrapping_sub(CHALLENGE_LENGTH) as u16);
-                challenge = target_info(Bytes(payload.get(at..)?))?;
-                challenge.has_info = true;
-                challenge.is_endless &= info.length != 0;
-            }
-            let challenge = Challenge { flags, challenge: number, target, version, ..challenge };
-            Message::Challenge(challenge)
-        }
-        3 => {
-            let mut fields = [Field { length: 0, offset: 0 }; 6];
-            for field in &mut fields {
-                *field = Field::read(&mut b)?;
-            }
-            let [_, response, domain, user, workstation, key] = fields;
-            let flags = b.u32_le()?;
-            let payload = b.rest();
-            let start = AUTHENTICATE_LENGTH;
-            let version = version(flags, payload, start, &[domain, user, workstation, key])?;
-            let authenticate = Authenticate {
-                flags,
-                version,
-                response: response.some(payload, start)?,
-                domain: domain.some(payload, start)?,
-                user: user.some(payload, start)?,
-                workstation: workstation.some(payload, start)?,
-                session_key: key.some(payload, start)?,
-            };
-            Message::Authenticate(authenticate)
-        }
+/// Reads a message.
+pub fn parse(data: &[u8]) -> Result<Message<'_>, Wrong> {
+    let mut token = Record::new("NTLM_SSP_Token", data);
+    token.upto("signature", 8)?;
+    let kind = word(token.upto("msg_type", 4)?, 0);
+    Ok(match kind {
+        1 => Message::Negotiate(negotiate(token.rest())?),
+        2 => Message::Challenge(challenge(token.rest())?),
+        3 => Message::Authenticate(authenticate(token.rest())?),
         _ => Message::Other,
     })
 }
 
+fn negotiate(data: &[u8]) -> Result<Negotiate<'_>, Wrong> {
+    let mut r = Record::new("NTLM_Negotiate", data);
+    let fixed = r.upto("workstation_fields", 20)?;
+    let (flags, payload) = (word(fixed, 0), r.rest());
+    let [domain, workstation] = [4, 12].map(|at| Field::at(fixed, at));
+    let version = version(flags, payload, NEGOTIATE_LENGTH, &[domain, workstation])?;
+    let mut negotiate = Negotiate { flags, version, ..Negotiate::default() };
+    if flags & DOMAIN != 0 {
+        negotiate.domain = Some(domain.value(payload, NEGOTIATE_LENGTH)?);
+    }
+    if flags & WORKSTATION != 0 {
+        negotiate.workstation = Some(workstation.value(payload, NEGOTIATE_LENGTH)?);
+    }
+    Ok(negotiate)
+}
+
+fn challenge(data: &[u8]) -> Result<Challenge<'_>, Wrong> {
+    let mut r = Record::new("NTLM_Challenge", data);
+    let fixed = r.upto("target_info_fields", 36)?;
+    let (flags, payload) = (word(fixed, 8), r.rest());
+    let number = u64::from(word(fixed, 12)) | u64::from(word(fixed, 16)) << 32;
+    let [target, info] = [0, 28].map(|at| Field::at(fixed, at));
+    let version = version(flags, payload, CHALLENGE_LENGTH, &[target, info])?;
+    let target = match flags & TARGET {
+        0 => None,
+        _ => Some(target.value(payload, CHALLENGE_LENGTH)?),
+    };
+    let mut challenge = Challenge::default();
+    if flags & TARGET_INFO != 0 {
+        // An offset counts modulo 65,536 here.
+        let padding = i32::from(info.offset.wrapping_sub(CHALLENGE_LENGTH) as u16);
+        let at = padded("NTLM_AV_Pair_Sequence", payload, padding)?;
+        challenge = target_info(&payload[at..])?;
+        challenge.has_info = true;
+        challenge.is_endless &= info.length != 0;
+    }
+    Ok(Challenge { flags, challenge: number, target, version, ..challenge })
+}
+
+fn authenticate(data: &[u8]) -> Result<Authenticate<'_>, Wrong> {
+    let mut r = Record::new("NTLM_Authenticate", data);
+    let fixed = r.upto("flags", 52)?;
+    let [response, domain, user, workstation, key] =
+        [8, 16, 24, 32, 40].map(|at| Field::at(fixed, at));
+    let (flags, payload, start) = (word(fixed, 48), r.rest(), AUTHENTICATE_LENGTH);
+    let version = version(flags, payload, start, &[domain, user, workstation, key])?;
+    Ok(Authenticate {
+        flags,
+        version,
+        response: response.some(payload, start)?,
+        domain: domain.some(payload, start)?,
+        user: user.some(payload, start)?,
+        workstation: workstation.some(payload, start)?,
+        session_key: key.some(payload, start)?,
+    })
+}
+
 /// A list of attributes (§2.2.2.1), up to its end mark or the last byte.
-fn target_info<'a>(mut b: Bytes<'a>) -> Option<Challenge<'a>> {
+fn target_info(mut data: &[u8]) -> Result<Challenge<'_>, Wrong> {
+    const RECORD: &str = "NTLM_AV_Pair";
     let mut c = Challenge { is_endless: true, ..Challenge::default() };
-    while !b.is_empty() {
-        let id = b.u16_le()?;
-        let length = usize::from(b.u16_le()?);
-        match id {
+    while !data.is_empty() {
+        let mut r = Record::new(RECORD, data);
+        let head = word(r.upto("length", 4)?, 0);
+        let length = (head >> 16) as usize;
+        match head & 0xffff {
             0 => {
                 c.is_endless = false;
                 break;
             }
-            1 => c.netbios_computer = Some(b.take(length)?),
-            3 => c.dns_computer = Some(b.take(length)?),
-            5 => c.dns_tree = Some(b.take(length)?),
-            2 => c.netbios_domain = Some(b.take(length)?),
-            4 => c.dns_domain = Some(b.take(length)?),
-            9 => c.service = Some(b.take(length)?),
-            6 => c.constrained = Some(b.u32_le()? & 1 != 0),
-            7 => c.timestamp = Some(u64::from_le_bytes(b.array()?)),
-            8 => {
-                b.take(8)?;
-                let custom = b.u32_le()? & 1 != 0;
-                let rest = b.take(if custom { 8 } else { 4 })?;
-                let machine = rest.last_chunk().map_or(0, |m| u32::from_le_bytes(*m));
-                c.machine = Some(machine.into());
+            1 => c.netbios_computer = Some(r.upto("nb_computer_name", length)?),
+            2 => c.netbios_domain = Some(r.upto("nb_domain_name", length)?),
+            3 => c.dns_computer = Some(r.upto("dns_computer_name", length)?),
+            4 => c.dns_domain = Some(r.upto("dns_domain_name", length)?),
+            5 => c.dns_tree = Some(r.upto("dns_tree_name", length)?),
+            6 => c.constrained = Some(word(r.upto("av_flags", 4)?, 0) & 1 != 0),
+            7 => {
+                let time = r.upto("timestamp", 8)?;
+                c.timestamp = Some(u64::from(word(time, 0)) | u64::from(word(time, 4)) << 32);
             }
-            10 => drop(b.take(2)?),
-            _ => return None,
+            8 => c.machine = Some(machine(&mut r)?),
+            9 => c.service = Some(r.upto("target_name", length)?),
+            10 => drop(r.upto("channel_bindings", 2)?),
+            index => return Err(Wrong::Case { record: RECORD, index }),
         }
+        data = r.rest();
     }
-    Some(c)
+    Ok(c)
+}
+
+/// The number of the machine in an attribute about it.
+fn machine(pair: &mut Record<'_>) -> Result<u64, OutOfBound> {
+    let mut r = Record::new("NTLM_Single_Host", pair.rest());
+    if word(r.upto("data_present", 12)?, 8) & 1 != 0 {
+        r.upto("custom_data", 4)?;
+    }
+    let number = word(r.upto("machine_id", 4)?, 0);
+    pair.at += r.at;
+    Ok(number.into())
 }
 
 #[cfg(test)]
@@ -288,17 +330,65 @@ pub(crate) mod tests {
         m
     }
 
+    fn wrong(data: &[u8]) -> String {
+        crate::support::said(parse(data).unwrap_err())
+    }
+
+    #[test]
+    fn what_is_cut_short() {
+        let (n, c, a) = (negotiate(), challenge(), authenticate());
+        assert_eq!(wrong(&n[..7]), "out_of_bound: NTLM_SSP_Token:signature: 8 > 7");
+        assert_eq!(wrong(&n[..9]), "out_of_bound: NTLM_SSP_Token:msg_type: 12 > 9");
+        let fields = "out_of_bound: NTLM_Negotiate:workstation_fields: 20 > 19";
+        assert_eq!(wrong(&n[..31]), fields);
+        let fields = "out_of_bound: NTLM_Challenge:target_info_fields: 36 > 0";
+        assert_eq!(wrong(&c[..12]), fields);
+        assert_eq!(wrong(&a[..63]), "out_of_bound: NTLM_Authenticate:flags: 52 > 51");
+        assert_eq!(wrong(&a[..67]), "out_of_bound: NTLM_String:string: 4 > 3");
+        assert_eq!(wrong(&a[..64]), "out_of_bound: NTLM_String:string: 2 > 0");
+        assert_eq!(wrong(&a[..65]), "out_of_bound: NTLM_String:string: 2 > 1");
+        assert_eq!(wrong(&c[..50]), "out_of_bound: NTLM_AV_Pair:length: 4 > 2");
+        assert_eq!(wrong(&c[..57]), "out_of_bound: NTLM_AV_Pair:nb_domain_name: 10 > 9");
+    }
+
+    #[test]
+    fn positions_that_do_not_fit() {
+        let mut a = authenticate();
+        a[32..36].copy_from_slice(&[60, 0, 0, 0]);
+        assert_eq!(wrong(&a), "out_of_bound: NTLM_String:pad1: -4 > 8");
+        a[32..36].copy_from_slice(&[80, 0, 0, 0]);
+        assert_eq!(wrong(&a), "out_of_bound: NTLM_String:pad1: 16 > -12");
+        let mut c = challenge();
+        c[44] = 0xff;
+        assert_eq!(
+            wrong(&c),
+            format!(
+                "out_of_bound: NTLM_AV_Pair_Sequence:pad1: 207 > {}",
+                c.len() as i64 - 48 - 207
+            )
+        );
+        c[44] = 48;
+        c[48] = 11;
+        assert_eq!(wrong(&c), "invalid index for case: NTLM_AV_Pair: 11");
+        c.truncate(48);
+        c.extend_from_slice(&[8, 0, 0, 0]);
+        c.extend_from_slice(&[1; 14]);
+        assert_eq!(wrong(&c), "out_of_bound: NTLM_Single_Host:custom_data: 16 > 14");
+        c[60] = 0;
+        assert_eq!(wrong(&c), "out_of_bound: NTLM_Single_Host:machine_id: 16 > 14");
+    }
+
     #[test]
     fn a_login() {
         let plain = Negotiate { flags: 0x0008_8207, ..Negotiate::default() };
-        assert_eq!(parse(&negotiate()), Some(Message::Negotiate(plain)));
+        assert_eq!(parse(&negotiate()), Ok(Message::Negotiate(plain)));
         let m = challenge();
-        let Some(Message::Challenge(c)) = parse(&m) else { panic!("no challenge") };
+        let Ok(Message::Challenge(c)) = parse(&m) else { panic!("no challenge") };
         assert_eq!(c.netbios_computer, Some(&wide("SRV")[..]));
         assert_eq!(c.dns_computer, Some(&wide("srv.example.org")[..]));
         assert_eq!(c.dns_tree, Some(&wide("example.org")[..]));
         let m = authenticate();
-        let Some(Message::Authenticate(a)) = parse(&m) else { panic!("no answer") };
+        let Ok(Message::Authenticate(a)) = parse(&m) else { panic!("no answer") };
         assert_eq!((a.domain, a.user, a.workstation), (Some(&b"D\0"[..]), Some(&b"u\0"[..]), None));
     }
 
@@ -306,11 +396,11 @@ pub(crate) mod tests {
     fn values_outside() {
         let mut m = authenticate();
         m[32] = 63;
-        assert_eq!(parse(&m), None, "before the payload");
+        assert!(parse(&m).is_err(), "before the payload");
         m[32] = 67;
-        assert_eq!(parse(&m), None, "beyond the end");
-        assert_eq!(parse(b"NTLMSSP\0\x09\0\0\0"), Some(Message::Other));
-        assert_eq!(parse(b"NTLMSSP\0\x01\0\0\0"), None);
+        assert!(parse(&m).is_err(), "beyond the end");
+        assert_eq!(parse(b"NTLMSSP\0\x09\0\0\0"), Ok(Message::Other));
+        assert!(parse(b"NTLMSSP\0\x01\0\0\0").is_err());
     }
 
     proptest! {

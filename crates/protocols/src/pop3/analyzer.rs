@@ -458,6 +458,24 @@ struct Files<'a, 'b> {
     report: &'a mut Report,
 }
 
+impl Files<'_, '_> {
+    /// Content of the current entity, which is a file.
+    fn file_data(&mut self, data: &[u8]) {
+        let file = *self.file.get_or_insert_with(|| {
+            // Zeek identifies files of POP3 only by their start time.
+            let time = self.cx.now.as_nanos().to_be_bytes();
+            let name = [self.cx.conn.uid.bits().to_be_bytes(), time].concat();
+            self.cx.env.files.name_next(self.cx.env.uids.named_file(&name));
+            self.cx.file_start(FileStart {
+                source: "POP3",
+                from: Dir::Resp,
+                ..FileStart::default()
+            })
+        });
+        self.cx.file_data(file, data);
+    }
+}
+
 impl Sink for Files<'_, '_> {
     fn begin(&mut self, _depth: usize) {
         self.report.begin(self.cx, &mut ());
@@ -472,23 +490,17 @@ impl Sink for Files<'_, '_> {
     }
 
     fn data(&mut self, _depth: usize, data: &[u8]) {
-        self.report.data(self.cx, data);
-        let file = *self.file.get_or_insert_with(|| {
-            // Zeek identifies files of POP3 only by their start time.
-            let time = self.cx.now.as_nanos().to_be_bytes();
-            let name = [self.cx.conn.uid.bits().to_be_bytes(), time].concat();
-            self.cx.env.files.name_next(self.cx.env.uids.named_file(&name));
-            self.cx.file_start(FileStart {
-                source: "POP3",
-                from: Dir::Resp,
-                ..FileStart::default()
-            })
-        });
-        self.cx.file_data(file, data);
+        if self.report.data(self.cx, data) {
+            self.file_data(data);
+        }
     }
 
     fn line_end(&mut self) {
         self.report.line_end(self.cx);
+        let held = self.report.take_held();
+        if !held.is_empty() {
+            self.file_data(&held);
+        }
     }
 
     fn illegal(&mut self, fault: Fault) {
@@ -500,6 +512,7 @@ impl Sink for Files<'_, '_> {
     }
 
     fn end(&mut self, _depth: usize) {
+        self.line_end();
         self.report.end(self.cx, &mut ());
         match self.file.take() {
             Some(file) => self.cx.file_end(file),

@@ -144,7 +144,7 @@ impl Analyzer {
 
     fn certificates(&mut self, cx: &mut Context<'_>, certs: &[&[u8]]) {
         for cert in certs {
-            certificate_seen(cx, "RDP", cert, true, false);
+            certificate_seen(cx, "RDP", cert, true, false, 0);
             let (atype, is_orig, fuid) = (Tag::Rdp, false, None);
             cx.report(&mut self.rows, |c| FileStarts { c, atype, is_orig, fuid });
         }

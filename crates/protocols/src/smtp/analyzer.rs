@@ -166,16 +166,22 @@ impl Analyzer {
         }
     }
 
-    /// The line without its first NUL, if it is the first of this side.
-    fn without_nul(&mut self, cx: &mut Context<'_>, from: Dir, line: &[u8]) -> Option<Vec<u8>> {
+    /// Reports the first NUL of a side as soon as it comes, in a line that may not be complete. Returns its position.
+    fn report_nul(&mut self, cx: &mut Context<'_>, from: Dir, line: &[u8]) -> Option<usize> {
         if self.nul_seen[from.index()] {
             return None;
         }
         let at = memchr::memchr(0, line)?;
-        self.nul_seen[from.index()] = true;
         if !std::mem::replace(&mut self.seen_weirds.nul, true) {
             cx.weird("NUL_in_line", "", Some("CONTENTLINE"));
         }
+        Some(at)
+    }
+
+    /// The line without its first NUL, if it is the first of this side.
+    fn without_nul(&mut self, cx: &mut Context<'_>, from: Dir, line: &[u8]) -> Option<Vec<u8>> {
+        let at = self.report_nul(cx, from, line)?;
+        self.nul_seen[from.index()] = true;
         Some([&line[..at], &line[at + 1..]].concat())
     }
 
@@ -634,7 +640,11 @@ impl Analyze for Analyzer {
                 self.plain(cx, from, now);
                 continue;
             }
-            let Some(line) = lines.next(&mut data) else { break };
+            let rest = data;
+            let Some(line) = lines.next(&mut data) else {
+                self.report_nul(cx, from, rest);
+                break;
+            };
             line.report(cx, &mut self.seen_weirds.lone_cr);
             if cx.is_taken_off(Tag::Smtp) {
                 continue;

@@ -73,6 +73,7 @@ impl Mail<'_, '_> {
 
     /// `len` bytes of the mail are missing.
     pub(super) fn gap(&mut self, len: u64) {
+        self.line_end();
         let file = self.open();
         self.cx.file_gap(file, len);
     }
@@ -93,13 +94,19 @@ impl Sink for Mail<'_, '_> {
     }
 
     fn data(&mut self, _depth: usize, data: &[u8]) {
-        self.report.data(self.cx, data);
-        let file = self.open();
-        self.cx.file_data(file, data);
+        if self.report.data(self.cx, data) {
+            let file = self.open();
+            self.cx.file_data(file, data);
+        }
     }
 
     fn line_end(&mut self) {
         self.report.line_end(self.cx);
+        let held = self.report.take_held();
+        if !held.is_empty() {
+            let file = self.open();
+            self.cx.file_data(file, &held);
+        }
     }
 
     fn illegal(&mut self, fault: Fault) {
@@ -111,6 +118,7 @@ impl Sink for Mail<'_, '_> {
     }
 
     fn end(&mut self, _depth: usize) {
+        self.line_end();
         self.report.end(self.cx, self.session);
         match self.file.take() {
             Some(file) => self.cx.file_end(file),

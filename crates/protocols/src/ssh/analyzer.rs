@@ -1,3 +1,5 @@
+use std::borrow::Cow;
+
 use gannet_base::Dir;
 use md5::Md5;
 use sha2::Digest;
@@ -253,10 +255,12 @@ impl Analyzer {
         cx: &mut Context<'_>,
         from: Dir,
         data: &mut &[u8],
-    ) -> Option<Result<(), Malformed>> {
+    ) -> Option<Result<(), Cow<'static, str>>> {
         if self.side[from.index()].state == State::Version {
             let mut lines = std::mem::replace(&mut self.side[from.index()].lines, Lines::new(1));
-            let done = lines.next(data).map(|l| self.line(cx, from, l.text));
+            let done = lines.next(data).map(|l| {
+                self.line(cx, from, l.text).map_err(|Malformed| no_version_line(l.text).into())
+            });
             self.side[from.index()].lines = lines;
             return done;
         }
@@ -291,7 +295,8 @@ impl Analyzer {
             None
         };
         self.side[from.index()].frames = frames;
-        done
+        let reason = if version.is_none() { NO_VERSION } else { WRONG };
+        Some(done?.map_err(|Malformed| reason.into()))
     }
 }
 
@@ -304,11 +309,8 @@ impl Analyze for Analyzer {
         while !rest.is_empty() && self.side[from.index()].state != State::Encrypted {
             match self.step(cx, from, &mut rest) {
                 Some(Ok(())) => {}
-                Some(Err(Malformed)) => {
-                    let is_packet = self.side[from.index()].state != State::Version;
-                    let why =
-                        if is_packet && self.version().is_none() { NO_VERSION } else { WRONG };
-                    cx.violation(Tag::Ssh, why, &[]);
+                Some(Err(reason)) => {
+                    cx.violation(Tag::Ssh, &reason, &[]);
                     self.side[from.index()].frames.reset();
                     return;
                 }
@@ -344,6 +346,17 @@ fn limit(cx: &mut Context<'_>, name: &'static str, n: usize, max: usize) {
 const NO_VERSION: &str =
     "Binpac exception: binpac exception: invalid index for case: SSH_Key_Exchange: 3";
 const WRONG: &str = "Binpac exception: binpac exception";
+
+/// The reason of a first line of a client that is none of SSH: Zeek's, which names the place of the pattern in Zeek's source
+/// and has the text up to a NUL.
+#[cold]
+fn no_version_line(line: &[u8]) -> String {
+    let text = line.split(|&byte| byte == 0).next().unwrap_or_default();
+    let text = String::from_utf8_lossy(text);
+    format!(
+        "{WRONG}: string mismatch at /zeek/ssh-protocol.pac:45: \nexpected pattern: \"SSH-.*\"\nactual data: \"{text}\""
+    )
+}
 
 /// Raises the events of a packet of a key exchange, but for those of a host key.
 fn raise_exchange(cx: &mut Context<'_>, from: Dir, kex: Kex, packet: &Packet<'_>, max: u32) {
@@ -571,7 +584,11 @@ mod tests {
     #[test]
     fn clients_greet_with_their_version() {
         let h = run(&[(O, b"GET / HTTP/1.1\r\n")]);
-        assert!(h.violated(Tag::Ssh));
         assert!(h.rows("ssh").is_empty());
+        let violations = h.violations();
+        let [(Tag::Ssh, reason)] = &violations[..] else { panic!("{violations:?}") };
+        let reason = reason.strip_prefix(WRONG).unwrap();
+        let text = "\nexpected pattern: \"SSH-.*\"\nactual data: \"GET / HTTP/1.1\"";
+        assert_eq!(reason, format!(": string mismatch at /zeek/ssh-protocol.pac:45: {text}"));
     }
 }

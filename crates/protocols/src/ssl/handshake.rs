@@ -3,6 +3,7 @@
 
 use gannet_base::Dir;
 use gannet_base::Proto;
+use gannet_event::FilePart;
 use gannet_files::FileStart;
 
 use super::ciphers::KeyExchange;
@@ -374,7 +375,7 @@ impl Core {
             return;
         }
         let role = self.role(from);
-        let certificate = seen(cx, self.tag.name(), der, i == 0, role == Role::Client);
+        let certificate = seen(cx, self.tag.name(), der, i == 0, role == Role::Client, i as u32);
         let certificate = certificate.as_ref().map(CertificateRef);
         let is_client = role == Role::Client;
         cx.report(&mut self.session, |c| ChainCertificate { c, is_client, certificate });
@@ -423,6 +424,7 @@ impl Core {
                 source: self.tag.name(),
                 from: Dir::Resp,
                 mime_type: Some("application/ocsp-response"),
+                part: FilePart::OcspResponse,
                 ..FileStart::default()
             });
             cx.file_data(file, response);

@@ -7,6 +7,7 @@ use gannet_base::Addr;
 use gannet_base::Interval;
 use gannet_event::Event;
 use gannet_event::Events;
+use gannet_event::FilePart;
 use gannet_event::FileRef;
 use gannet_event::FileState;
 use gannet_files::events::CertificateFacts;
@@ -43,7 +44,7 @@ use crate::conn_state::mention;
 const TIMEOUT: Interval = Interval::from_secs(120);
 
 /// Raises the events of a certificate that was read, or could not be read; `host` says whether it is the
-/// first of its chain, `client` whether the client sent it.
+/// first of its chain, `client` whether the client sent it; `number` is its number in the chain.
 #[cold]
 pub(super) fn certificate(
     cx: &mut Context<'_>,
@@ -51,6 +52,7 @@ pub(super) fn certificate(
     der: &[u8],
     certificate: Option<&Certificate>,
     (host, client): (bool, bool),
+    number: u32,
 ) {
     // Counted down from the largest number, so that the name is no other file's of the connection.
     let ordinal = cx.env.analyzer_ids.next_certificate(cx.conn.uid);
@@ -70,6 +72,7 @@ pub(super) fn certificate(
         overflow_bytes: 0,
         timeout: TIMEOUT,
         bof: None,
+        part: FilePart::Certificate(number),
     };
     let f = sinks.events.file(state.clone());
     if sinks.events.wants::<FileNew>() {

@@ -18,11 +18,12 @@ pub(crate) fn seen(
     der: &[u8],
     host: bool,
     client: bool,
+    number: u32,
 ) -> Option<Arc<Certificate>> {
     let parsed = cx.env.certificates.parse(der);
     if cx.env.logs.events.any() {
         let certificate = parsed.as_ref().map(|(certificate, _)| &**certificate);
-        raise::certificate(cx, source, der, certificate, (host, client));
+        raise::certificate(cx, source, der, certificate, (host, client), number);
     }
     let Some((certificate, digest)) = parsed else {
         weird(cx, x509::PARSE_ERROR_WEIRD, "");

@@ -46,6 +46,29 @@ fn what_returns_after_a_violation_knows_what_it_knew() {
 }
 
 #[test]
+fn what_scripts_disable_after_a_violation_is_found_again() {
+    let mut h = Harness::new(Proto::Tcp, 443);
+    h.env.steering = crate::steering::Steering::scripted();
+    let (mut stack, mut scratch) = (Stack::default(), Scratch::default());
+    stack.prepare(&mut h.env, &mut h.conn, h.now);
+    let mut session =
+        Session { now: h.now, env: &mut h.env, stack: &mut stack, scratch: &mut scratch };
+    session.start(&mut h.conn, Tag::Ssl, None);
+    // A hello of SSL 2 with a version that there is not.
+    let hello = b"\x80\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03";
+    tcp::Consumer::data(&mut session, &mut h.conn, Dir::Orig, hello);
+    session.settle(&mut h.conn);
+    let is_on = |session: &Session<'_>| {
+        session.stack.entries.iter().any(|e| e.tag == Tag::Ssl && !e.is_off)
+    };
+    assert!(is_on(&session), "scripts decide");
+    session.remove(&mut h.conn, Tag::Ssl, true);
+    assert!(!is_on(&session));
+    session.start(&mut h.conn, Tag::Ssl, None);
+    assert!(is_on(&session));
+}
+
+#[test]
 fn inner_analyzers_are_not_notified_of_gaps() {
     for (is_inner, expected) in [(false, false), (true, true)] {
         let mut h = Harness::new(Proto::Tcp, 9);

@@ -4,6 +4,7 @@ use super::strings::bytes;
 use super::{Table, arg};
 use crate::diagnostics::Severity;
 use crate::evaluate::Stop;
+use crate::literal::Protocol;
 use crate::support::opaque::{
     Algorithm, BloomFilter, Cardinality, Digest, Entropy, Globs, Randomness, TopK, bloom, fnv1a32,
     fnv1a64, hmac_md5, hmac_sha256,
@@ -297,6 +298,33 @@ pub(super) const TABLE: Table = &[
     ("topk_merge_prune", |vm, a| topk_merge(vm, a, true)),
 ];
 
+/// The number of SCTP among the protocols of IP.
+const SCTP: u8 = 132;
+
+/// The number of a protocol that a Community ID contains; `proto` is the field of `conn_id`.
+fn community_protocol(protocol: Protocol, six: bool, proto: u64) -> Option<u8> {
+    /// Zeek's `UNKNOWN_IP_PROTO`.
+    const UNKNOWN: u16 = 65535;
+    Some(match protocol {
+        Protocol::Tcp => 6,
+        Protocol::Udp => 17,
+        Protocol::Icmp if six => 58,
+        Protocol::Icmp => 1,
+        Protocol::Unknown if proto as u16 == UNKNOWN => return None,
+        Protocol::Unknown => proto as u8,
+    })
+}
+
+/// Whether ICMP messages of this type have a reply of another type, or are one.
+fn has_reply(six: bool, message: u16) -> bool {
+    let types: &[u16] = if six {
+        &[128, 129, 130, 131, 133, 134, 135, 136, 139, 140, 144, 145]
+    } else {
+        &[0, 8, 9, 10, 13, 14, 15, 16, 17, 18]
+    };
+    types.contains(&message)
+}
+
 /// The Community ID, version 1, of a connection's addresses and ports.
 fn community_id(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let cid = arg(args, 0);
@@ -310,57 +338,14 @@ fn community_id(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let (mut source, mut target) = (address(&orig_h), address(&resp_h));
     let (mut from, mut to) = (orig_p.number, resp_p.number);
     let six = source.len() == 16;
-    use crate::literal::Protocol;
-    let number: u8 = match orig_p.protocol {
-        Protocol::Tcp => 6,
-        Protocol::Udp => 17,
-        Protocol::Icmp if six => 58,
-        Protocol::Icmp => 1,
-        Protocol::Unknown => match u8::try_from(part("proto").count()) {
-            Ok(number) => number,
-            Err(_) => {
-                vm.builtin_error_with("CommunityID: unknown transport layer", cid);
-                return Ok(Value::string(""));
-            }
-        },
+    let Some(number) = community_protocol(orig_p.protocol, six, part("proto").count()) else {
+        vm.builtin_error_with("CommunityID: unknown transport layer", cid);
+        return Ok(Value::string(""));
     };
-    let mut one_way = false;
-    if orig_p.protocol == Protocol::Icmp {
-        let pairs: &[(u16, u16)] = if six {
-            &[
-                (128, 129),
-                (129, 128),
-                (130, 131),
-                (131, 130),
-                (133, 134),
-                (134, 133),
-                (135, 136),
-                (136, 135),
-                (139, 140),
-                (140, 139),
-                (144, 145),
-                (145, 144),
-            ]
-        } else {
-            &[
-                (0, 8),
-                (8, 0),
-                (9, 10),
-                (10, 9),
-                (13, 14),
-                (14, 13),
-                (15, 16),
-                (16, 15),
-                (17, 18),
-                (18, 17),
-            ]
-        };
-        match pairs.iter().find(|(request, _)| *request == from) {
-            Some((_, reply)) => to = *reply,
-            None => one_way = true,
-        }
-    }
-    if !one_way && (&target, to) < (&source, from) {
+    let one_way = orig_p.protocol == Protocol::Icmp && !has_reply(six, from);
+    // Ports of one host are ordered as they are in a packet when a little-endian processor reads them, as Zeek orders them.
+    let order = |port: u16| port.swap_bytes();
+    if !one_way && (&target, order(to)) < (&source, order(from)) {
         std::mem::swap(&mut source, &mut target);
         std::mem::swap(&mut from, &mut to);
     }
@@ -369,7 +354,7 @@ fn community_id(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     digest.update(&source);
     digest.update(&target);
     digest.update(&[number, 0]);
-    if orig_p.protocol != Protocol::Unknown {
+    if orig_p.protocol != Protocol::Unknown || number == SCTP {
         digest.update(&from.to_be_bytes());
         digest.update(&to.to_be_bytes());
     }

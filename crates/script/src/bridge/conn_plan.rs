@@ -239,11 +239,30 @@ impl ConnPlan {
             Ok(())
         })?;
         let Value::Record(record) = record else { return Err(Stop::Error) };
-        // Those of tunnels are drawn first.
-        for uid in state.tunnels.iter().filter_map(|tunnel| tunnel.uid) {
-            conn_name(vm, uid);
-        }
+        self.set_tunnels(vm, &record, state)?;
         Ok(record)
+    }
+
+    /// Sets the tunnels of a connection: once, as in Zeek, so that scripts may set others afterwards. Their names are drawn
+    /// before that of the connection.
+    fn set_tunnels(&self, vm: &mut Vm<'_>, record: &Record, state: &ConnState) -> Result<(), Stop> {
+        let names: Vec<_> =
+            state.tunnels.iter().map(|tunnel| tunnel.uid.map(|uid| conn_name(vm, uid))).collect();
+        if let Some(TunnelPlan { place, list, element, id, fields }) = &self.tunnel
+            && !state.tunnels.is_empty()
+        {
+            let mut items = Vec::with_capacity(state.tunnels.len());
+            for (tunnel, name) in state.tunnels.iter().zip(names) {
+                let cid = id.value(vm, &tunnel.id, tunnel.proto, tunnel.ip_proto)?;
+                let uid = name.unwrap_or(Value::Unset);
+                let kind = vm.enum_named(tunnel.kind);
+                let item = fresh(vm, *element)?;
+                set(&item, fields, [cid, kind, uid]);
+                items.push(Value::Record(item));
+            }
+            record.set(*place, Value::Vector(Vector::new(*list, items)));
+        }
+        Ok(())
     }
 
     /// The state of a side, as a record shows it.
@@ -320,20 +339,6 @@ impl ConnPlan {
             fields.set(*vlan, tag(state.vlan));
             fields.set(*inner_vlan, tag(state.inner_vlan));
         });
-        if let Some(TunnelPlan { place, list, element, id, fields }) = &self.tunnel
-            && !state.tunnels.is_empty()
-        {
-            let mut items = Vec::with_capacity(state.tunnels.len());
-            for tunnel in &state.tunnels {
-                let cid = id.value(vm, &tunnel.id, tunnel.proto, tunnel.ip_proto)?;
-                let uid = tunnel.uid.map_or(Value::Unset, |uid| conn_name(vm, uid));
-                let kind = vm.enum_named(tunnel.kind);
-                let item = fresh(vm, *element)?;
-                set(&item, fields, [cid, kind, uid]);
-                items.push(Value::Record(item));
-            }
-            record.set(*place, Value::Vector(Vector::new(*list, items)));
-        }
         Ok(())
     }
 }

@@ -5,7 +5,7 @@ use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
 
 use gannet_base::{ConnId, Uid};
-use gannet_event::{Command, FileState};
+use gannet_event::{Command, FilePart, FileState};
 // Packets fill these tables: they are hashed with a random key of the process.
 use hashbrown::HashMap;
 
@@ -135,8 +135,6 @@ pub(crate) struct Names {
     /// Names of connections, by those that the analysis gives them.
     pub(crate) conns: HashMap<Uid, Value>,
     files: HashMap<Uid, Value>,
-    /// Certificates of each side of a connection so far.
-    certificates: HashMap<(ConnId, bool), u64>,
 }
 
 impl Names {
@@ -146,7 +144,6 @@ impl Names {
             handle: None,
             conns: HashMap::new(),
             files: HashMap::new(),
-            certificates: HashMap::new(),
         }
     }
 
@@ -161,19 +158,7 @@ impl Names {
             return Some(known.clone());
         }
         let handle = match &*state.source {
-            "SSL" => {
-                let (id, _) = state.conns.first()?;
-                let is_orig = state.is_orig.unwrap_or_default();
-                let count = self.certificates.entry((*id, is_orig)).or_default();
-                let side = if is_orig { "T" } else { "F" };
-                let start = time_text(start?);
-                let text = format!(
-                    "Analyzer::ANALYZER_SSL{start}{side}{}:{} > {}:{}{count}",
-                    id.orig_h, id.orig_p, id.resp_h, id.resp_p
-                );
-                *count += 1;
-                text.into_bytes()
-            }
+            _ if state.part != FilePart::Unnamed => part_handle(state, start?)?,
             // Of the entry of an archive: the handle of the next file is not its own.
             _ if state.parent.is_some() => return None,
             // Of a file that scripts read.
@@ -184,6 +169,25 @@ impl Names {
         self.files.insert(state.fuid, name.clone());
         Some(name)
     }
+}
+
+/// The handle of a file that its analyzer numbers: Zeek's for certificates and what comes with them.
+fn part_handle(state: &FileState, start: f64) -> Option<Vec<u8>> {
+    let (id, _) = state.conns.first()?;
+    let analyzer = if state.source == "DTLS" { "SSL" } else { &*state.source };
+    let side = if state.is_orig.unwrap_or_default() { "T" } else { "F" };
+    let (side, number) = match state.part {
+        FilePart::Certificate(_) if analyzer == "RDP" => ("", String::new()),
+        FilePart::Certificate(number) => (side, number.to_string()),
+        FilePart::OcspResponse => ("F", "ocsp".to_owned()),
+        FilePart::Unnamed => return None,
+    };
+    let start = time_text(start);
+    let ConnId { orig_h, orig_p, resp_h, resp_p } = id;
+    let handle = format!(
+        "Analyzer::ANALYZER_{analyzer}{start}{side}{orig_h}:{orig_p} > {resp_h}:{resp_p}{number}"
+    );
+    Some(handle.into_bytes())
 }
 
 /// A time with as many digits as it has, six at the most.
@@ -204,3 +208,44 @@ pub(crate) struct Packet {
 /// A certificate in DER form, as an opaque value holds it.
 #[derive(Clone)]
 pub(crate) struct Certificate(pub Vec<u8>);
+
+#[cfg(test)]
+mod tests {
+    use gannet_base::{Addr, Interval, Proto, Time, UidSource};
+
+    use super::*;
+
+    #[test]
+    fn handles_of_certificates() {
+        let id = ConnId {
+            orig_h: Addr::v4([10, 0, 0, 1]),
+            orig_p: 1,
+            resp_h: Addr::v4([10, 0, 0, 2]),
+            resp_p: 443,
+        };
+        let file = |source: &'static str, is_orig, part| FileState {
+            fuid: UidSource::new(1).file(UidSource::new(1).connection(1, 0), 1),
+            parent: None,
+            source: source.into(),
+            is_orig: Some(is_orig),
+            conns: vec![(id, Proto::Tcp)],
+            last_active: Time::from_secs(1),
+            seen_bytes: 0,
+            total_bytes: None,
+            missing_bytes: 0,
+            overflow_bytes: 0,
+            timeout: Interval::from_secs(120),
+            bof: None,
+            part,
+        };
+        let handle = |file| String::from_utf8(part_handle(&file, 1.5).unwrap()).unwrap();
+        let ends = "10.0.0.1:1 > 10.0.0.2:443";
+        let of = |source, part| handle(file(source, true, part));
+        let (second, ocsp) = (FilePart::Certificate(1), FilePart::OcspResponse);
+        assert_eq!(of("SSL", second), format!("Analyzer::ANALYZER_SSL1.5T{ends}1"));
+        assert_eq!(of("DTLS", second), format!("Analyzer::ANALYZER_SSL1.5T{ends}1"));
+        assert_eq!(of("SSL", ocsp), format!("Analyzer::ANALYZER_SSL1.5F{ends}ocsp"));
+        assert_eq!(of("RDP", second), format!("Analyzer::ANALYZER_RDP1.5{ends}"));
+        assert_eq!(of("KRB", second), format!("Analyzer::ANALYZER_KRB1.5T{ends}1"));
+    }
+}

@@ -287,6 +287,32 @@ fn a_mail_is_a_file_where_scripts_ask_for_it() {
     assert_eq!(whole["seen_bytes"], text.to_string());
 }
 
+#[test]
+fn a_nul_is_reported_in_a_line_without_end() {
+    let (_, h) = play(&[(Dir::Orig, b"HELO x\r\nNOO\0P")]);
+    let weirds: Vec<_> = h.rows("weird").iter().map(|row| row["name"].clone()).collect();
+    assert_eq!(weirds, ["NUL_in_line"]);
+}
+
+#[test]
+fn a_line_is_an_event_before_it_is_part_of_a_file() {
+    let mut h = harness();
+    h.listen("");
+    let mut analyzer = Analyzer::new(&mut h.cx());
+    for (from, data) in MAIL {
+        analyzer.stream(&mut h.cx(), *from, data);
+    }
+    analyzer.finish(&mut h.cx());
+    let events = h.events();
+    let names = events.iter().filter_map(|event| event.split(' ').next());
+    let names: Vec<_> =
+        names.filter(|name| ["mime_segment_data", "file_new"].contains(name)).collect();
+    assert_eq!(names[..2], ["mime_segment_data", "file_new"]);
+    // The file is the same as where nothing hears of lines.
+    let rows = h.rows("files");
+    assert_eq!(rows[0]["seen_bytes"], play(MAIL).1.rows("files")[0]["seen_bytes"]);
+}
+
 /// The `smtp_unexpected` events of a dialogue, without the connection.
 fn unexpected(chunks: &[(Dir, &[u8])]) -> Vec<String> {
     let mut h = harness();

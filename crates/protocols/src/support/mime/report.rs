@@ -42,6 +42,8 @@ pub struct Report {
     all: Vec<u8>,
     /// Content of the current line, behind what it repeats of the content before it.
     segment: Vec<u8>,
+    /// Content that its file gets after the event of the line, where that has a listener.
+    held: Vec<u8>,
     /// How much it repeats.
     repeated: usize,
     /// Length of the content of all entities.
@@ -99,13 +101,25 @@ impl Report {
         }
     }
 
-    /// Content, decoded.
+    /// Content, decoded. Returns whether the file gets it at once; otherwise it waits for the event of its line.
     #[inline]
-    pub fn data(&mut self, cx: &mut Context<'_>, data: &[u8]) {
+    pub fn data(&mut self, cx: &mut Context<'_>, data: &[u8]) -> bool {
         self.len += data.len() as u64;
-        if cx.env.logs.events.any() {
-            self.collect(cx, data);
+        if !cx.env.logs.events.any() {
+            return true;
         }
+        self.collect(cx, data);
+        let waits = cx.wants::<MimeSegmentData>();
+        if waits {
+            self.held.extend_from_slice(data);
+        }
+        !waits
+    }
+
+    /// The content that waited for the event of its line.
+    #[inline]
+    pub fn take_held(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.held)
     }
 
     /// Collects content for the events that have a listener.
