@@ -218,7 +218,7 @@ fn functions_refuse_their_arguments_as_part_of_the_query() {
         ("SELECT hist(ts, '1y') FROM conn", "'1y' is no interval"),
         ("SELECT uid FROM conn WHERE service = 5", "annot cast string"),
         ("SELECT uid FROM conn WHERE ts < 'yesterday'", "'yesterday' is no time"),
-        ("SELECT cidr(uid) FROM conn", "cidr does not take a string"),
+        ("SELECT cidr(uid) FROM conn", "cidr takes 2 arguments, not 1"),
         ("SELECT 1; SELECT 2", "a query is one statement"),
         ("", "the query is empty"),
     ] {

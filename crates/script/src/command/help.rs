@@ -48,8 +48,6 @@ Checks:
   ZEEK_PROFILER_FILE=FILE   a variable of the environment: how often each statement ran
   -I, --print-id NAME       print this variable, and what is known about it
 
-  -E, --event-trace FILE    write a script that raises the events of this run again, without its packets
-
 Repeatable runs:
   -D, --deterministic       all seeds are zero
   --zeek-order              the same: uids, timers and the ends of connections come in Zeek's order,
@@ -58,6 +56,7 @@ Repeatable runs:
   -H, --save-seeds FILE     write the seeds of this run
 
 Others:
+  -E, --event-trace FILE    write a script that raises the events of this run again, without its packets
   -w, --writefile FILE      write the packets that are analyzed to this capture
   -N, --print-plugins       list analyzers, readers and writers, with -NN each of them
   -u, --usage-issues        warn of variables that are used and not set, with -uu of those that are not read
