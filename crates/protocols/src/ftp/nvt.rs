@@ -215,14 +215,14 @@ mod tests {
 
     #[test]
     fn weirds_come_before_their_line() {
-        let mut told = Vec::new();
+        let mut lines = Vec::new();
         Terminal::default().feed(b"a\r\nb\0\nc\n", |weirds, line| {
-            told.push((std::mem::take(weirds), line.to_vec()));
+            lines.push((std::mem::take(weirds), line.to_vec()));
             true
         });
         let line = |text: &[u8]| text.to_vec();
         let nul = vec![LineWeird::Nul];
-        assert_eq!(told, [(vec![], line(b"a")), (nul, line(b"b")), (vec![], line(b"c"))]);
+        assert_eq!(lines, [(vec![], line(b"a")), (nul, line(b"b")), (vec![], line(b"c"))]);
     }
 
     #[test]

@@ -21,7 +21,7 @@ impl EventTrace {
         let Some(before) = self.snapshots.get(&object).cloned() else {
             return self.see_first(program, object, value);
         };
-        let now = Snapshot::new(value);
+        let now = Snapshot::new(value, &mut self.is_cut);
         let mut deltas = Vec::new();
         now.compare(&before, &mut deltas);
         self.add_deltas(program, deltas);
@@ -32,7 +32,8 @@ impl EventTrace {
     fn see_first(&mut self, program: &Program, object: Object, value: &Value) {
         self.fresh.push(object);
         // It keeps the object, so that no other one gets its place.
-        self.snapshots.insert(object, Snapshot::new(value));
+        let snapshot = Snapshot::new(value, &mut self.is_cut);
+        self.snapshots.insert(object, snapshot);
         self.open.push(object);
         self.add_deltas(program, vec![Delta::Create(value.clone())]);
         self.open.pop();

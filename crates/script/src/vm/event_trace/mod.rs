@@ -86,6 +86,8 @@ pub(crate) struct EventTrace {
     constants: BTreeMap<Kind, BTreeSet<String>>,
     /// Values that no script can make.
     unsupported: u64,
+    /// Whether values are nested so deeply that their changes are left out.
+    is_cut: bool,
 }
 
 impl EventTrace {
@@ -111,6 +113,7 @@ impl EventTrace {
             base: None,
             constants: BTreeMap::new(),
             unsupported: 0,
+            is_cut: false,
         })
     }
 
@@ -311,6 +314,14 @@ impl Vm<'_> {
                 "{}: {} values of types that scripts cannot make are marked UNSUPPORTED: the trace runs once they are \
                  replaced",
                 trace.path, trace.unsupported
+            );
+            self.report(crate::diagnostics::Severity::Warning, text);
+        }
+        if trace.is_cut {
+            let text = format!(
+                "{}: changes of values nested deeper than {} are not in the trace",
+                trace.path,
+                snapshot::DEEPEST
             );
             self.report(crate::diagnostics::Severity::Warning, text);
         }

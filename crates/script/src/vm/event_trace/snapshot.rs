@@ -56,20 +56,22 @@ pub(super) enum Delta {
 }
 
 impl Snapshot {
-    /// The value as it is.
-    pub(super) fn new(value: &Value) -> Rc<Self> {
-        Self::within(value, &mut Vec::new())
+    /// The value as it is. Sets `is_cut` if it has values that are nested deeper than [`DEEPEST`], which are left out.
+    pub(super) fn new(value: &Value, is_cut: &mut bool) -> Rc<Self> {
+        Self::within(value, &mut Vec::new(), is_cut)
     }
 
     /// The same, inside of objects: what has itself is not followed again.
-    fn within(value: &Value, open: &mut Vec<Object>) -> Rc<Self> {
+    fn within(value: &Value, open: &mut Vec<Object>, is_cut: &mut bool) -> Rc<Self> {
         let mut snapshot = Self { value: value.clone(), parts: Vec::new(), keys: Vec::new() };
         let Some(object) = Object::of(value) else { return Rc::new(snapshot) };
-        if open.contains(&object) || open.len() >= DEEPEST {
+        let is_too_deep = open.len() >= DEEPEST;
+        *is_cut |= is_too_deep;
+        if is_too_deep || open.contains(&object) {
             return Rc::new(snapshot);
         }
         open.push(object);
-        let mut part = |value: &Value| value.is_set().then(|| Self::within(value, open));
+        let mut part = |value: &Value| value.is_set().then(|| Self::within(value, open, is_cut));
         match value {
             Value::Record(record) => snapshot.parts = record.fields().iter().map(part).collect(),
             Value::Vector(vector) => snapshot.parts = vector.items().iter().map(part).collect(),
@@ -184,5 +186,29 @@ impl<'s> Keys<'s> {
         let places = self.places.get(&hash_key(parts(key)))?;
         let is_it = |place: &&usize| self.all.get(**place).is_some_and(|other| equal(key, other));
         places.iter().find(is_it).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::TypeId;
+
+    #[test]
+    fn values_are_followed_to_the_limit() {
+        for (levels, followed) in [(10, 10), (DEEPEST, DEEPEST), (1_000, DEEPEST)] {
+            let mut value = Value::Count(1);
+            for _ in 0..levels {
+                value = Value::Vector(Vector::new(TypeId::ANY, vec![value]));
+            }
+            let mut is_cut = false;
+            let mut snapshot = Snapshot::new(&value, &mut is_cut);
+            let mut depth = 0;
+            while let Some(Some(inner)) = snapshot.parts.first() {
+                snapshot = Rc::clone(inner);
+                depth += 1;
+            }
+            assert_eq!((depth, is_cut), (followed, levels > DEEPEST), "{levels} levels");
+        }
     }
 }
