@@ -2,12 +2,12 @@
 #![no_main]
 
 use gannet_protocols::postgresql::message::Backend;
-use gannet_protocols::postgresql::message::First;
+use gannet_protocols::postgresql::message::FirstMessage;
 use gannet_protocols::postgresql::message::Frontend;
 
 gannet_fuzz_support::protocol!(
     Postgresql,
-    |data| First::parse(data).is_ok(),
+    |data| FirstMessage::parse(data).is_ok(),
     |data| Frontend::parse(data, false).is_ok(),
     |data| Backend::parse(data, false).is_ok(),
     |data| Backend::parse(data, true).is_ok(),

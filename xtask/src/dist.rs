@@ -37,7 +37,7 @@ Examples:
 pub(crate) struct Args {
     /// What to build; everything by default
     #[arg(value_name = "WHAT")]
-    what: Vec<What>,
+    what: Vec<Target>,
     /// Where to put it
     #[arg(short, long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -66,7 +66,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum What {
+enum Target {
     /// A binary that needs no libraries
     Static,
     /// A package for Debian and Ubuntu
@@ -102,7 +102,7 @@ pub(crate) struct Dist {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let all = [What::Static, What::Deb, What::Wheel, What::Image, What::Sbom];
+    let all = [Target::Static, Target::Deb, Target::Wheel, Target::Image, Target::Sbom];
     let what = if args.what.is_empty() { &all[..] } else { &args.what };
     let out = args.out.clone().unwrap_or_else(|| target().join("packages"));
     fs::create_dir_all(&out).with_context(|| out.display().to_string())?;
@@ -117,18 +117,18 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         commit,
     };
     let mut made = Vec::new();
-    if what.iter().any(|what| *what != What::Sbom) {
+    if what.iter().any(|what| *what != Target::Sbom) {
         let counts = if args.pgo { Some(dist.train(args)?) } else { args.use_profile.clone() };
         dist.binary = binary(args, &dist, counts.as_deref())?;
         made.extend(counts.filter(|_| args.pgo));
     }
     for what in what {
         made.push(match what {
-            What::Static => dist.archive()?,
-            What::Deb => deb::build(&dist)?,
-            What::Wheel => wheel::build(&dist, &args.wheel_profile)?,
-            What::Image => image::build(&dist)?,
-            What::Sbom => sbom::build(&dist)?,
+            Target::Static => dist.archive()?,
+            Target::Deb => deb::build(&dist)?,
+            Target::Wheel => wheel::build(&dist, &args.wheel_profile)?,
+            Target::Image => image::build(&dist)?,
+            Target::Sbom => sbom::build(&dist)?,
         });
     }
     checksums(&dist.out, &made)

@@ -40,7 +40,7 @@ use crate::names::System;
 use crate::outcome::Outcome;
 use crate::paths;
 use crate::paths::Folders;
-use crate::paths::Found;
+use crate::paths::FoundFile;
 use crate::paths::InputFile;
 use crate::spread;
 use crate::stdin;
@@ -110,7 +110,7 @@ pub(crate) struct Args {
     local_nets: Option<Vec<Subnet>>,
     /// Hosts that asset logs include: known_hosts, known_services, known_certs, software
     #[arg(long, value_name = "WHICH", default_value = "local")]
-    assets: Which,
+    assets: AssetHosts,
     /// Hash the contents of all files: MD5, SHA1 and SHA256 in files.log
     #[arg(long)]
     hash_files: bool,
@@ -160,7 +160,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Which {
+enum AssetHosts {
     /// Hosts of local networks
     Local,
     /// All others
@@ -169,12 +169,12 @@ enum Which {
     All,
 }
 
-impl From<Which> for Assets {
-    fn from(which: Which) -> Self {
+impl From<AssetHosts> for Assets {
+    fn from(which: AssetHosts) -> Self {
         match which {
-            Which::Local => Self::Local,
-            Which::Remote => Self::Remote,
-            Which::All => Self::All,
+            AssetHosts::Local => Self::Local,
+            AssetHosts::Remote => Self::Remote,
+            AssetHosts::All => Self::All,
         }
     }
 }
@@ -260,12 +260,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
 }
 
 /// Options that cannot be obeyed: why, and what may be meant.
-struct Wrong {
+struct RefusedOptions {
     error: String,
     hint: Option<String>,
 }
 
-impl Wrong {
+impl RefusedOptions {
     fn new(error: impl Into<String>) -> Self {
         Self { error: error.into(), hint: None }
     }
@@ -284,7 +284,7 @@ impl Wrong {
 }
 
 /// A name of `--logs` that is neither a log nor a group of logs.
-fn wrong_log(args: &Args) -> Option<Wrong> {
+fn wrong_log(args: &Args) -> Option<RefusedOptions> {
     let mut all: Vec<_> = gannet_engine::schemas().iter().map(|s| s.path).collect();
     let is_group = |name: &str| Selection::GROUPS.iter().any(|(group, _)| *group == name);
     let wrong =
@@ -294,18 +294,18 @@ fn wrong_log(args: &Args) -> Option<Wrong> {
         Some(near) => format!("did you mean {near}?"),
         None => format!("logs are {}; default, policy and all name groups", all.join(", ")),
     };
-    Some(Wrong::new(format!("--logs: no log is named '{wrong}'")).hint(hint))
+    Some(RefusedOptions::new(format!("--logs: no log is named '{wrong}'")).hint(hint))
 }
 
 /// A name of `--columns` that is no optional column.
-fn wrong_column(args: &Args) -> Option<Wrong> {
+fn wrong_column(args: &Args) -> Option<RefusedOptions> {
     let is_known = |name: &&String| {
         let is = |f: &gannet_log::Field| f.optional && f.name == **name;
         gannet_engine::schemas().iter().any(|s| s.fields.iter().any(is))
     };
     let wrong = args.columns.iter().find(|name| !is_known(name))?;
     let error = format!("--columns: no optional column is named '{wrong}'");
-    Some(Wrong::new(error).hint(format!("optional columns are {}", optional_columns())))
+    Some(RefusedOptions::new(error).hint(format!("optional columns are {}", optional_columns())))
 }
 
 /// Options for captures in files that exclude each other.
@@ -314,31 +314,33 @@ fn wrong_options(
     to_stdout: Option<ToStdout>,
     options: &Options,
     files: &[PathBuf],
-) -> Option<Wrong> {
+) -> Option<RefusedOptions> {
     #[cfg(target_os = "linux")]
     if let Some(option) = args.live.only_live() {
         let error = format!("{option} is for live captures, and has no effect on files");
         let hint = "-i INTERFACE captures; --json -o - prints the rows of all logs";
-        return Some(Wrong::new(error).hint(hint));
+        return Some(RefusedOptions::new(error).hint(hint));
     }
     if to_stdout.is_some() && args.each {
-        return Some(Wrong::new("--out -: --each needs a folder"));
+        return Some(RefusedOptions::new("--out -: --each needs a folder"));
     }
     if to_stdout.is_some() && options.logs.format == Format::Packed {
         let error = "--out -: standard output takes one text format, --format tsv or json";
-        return Some(Wrong::new(error));
+        return Some(RefusedOptions::new(error));
     }
     if let Some(words) = args.formats.without_effect(to_stdout == Some(ToStdout::All)) {
-        return Some(Wrong::new(words));
+        return Some(RefusedOptions::new(words));
     }
     if to_stdout == Some(ToStdout::All) && args.formats.names_tsv() {
         let error = "--out -: standard output takes one log as tab-separated values";
         let hint = "--logs conn chooses one; --format json prints the rows of all logs";
-        return Some(Wrong::new(error).hint(hint));
+        return Some(RefusedOptions::new(error).hint(hint));
     }
     let is_indexed = || one_capture(files).is_some();
     (args.index && !args.each && !is_indexed()).then(|| {
-        Wrong::new("--index is for one capture in a file: --each makes one for each of several")
+        RefusedOptions::new(
+            "--index is for one capture in a file: --each makes one for each of several",
+        )
     })
 }
 
@@ -553,7 +555,7 @@ impl Run {
     /// Analyses every file separately, one after the other; adds those that are captures to a list.
     fn in_turn(
         &mut self,
-        files: &[Found],
+        files: &[FoundFile],
         out: &Path,
         captures: &mut Vec<PathBuf>,
     ) -> anyhow::Result<Outcome> {
@@ -582,7 +584,7 @@ impl Run {
     /// the files; adds those that are captures to a list.
     fn spread(
         &mut self,
-        files: &[Found],
+        files: &[FoundFile],
         out: &Path,
         threads: usize,
         captures: &mut Vec<PathBuf>,

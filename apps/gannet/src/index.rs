@@ -12,8 +12,8 @@ use gannet_engine::Engine;
 use gannet_engine::Options;
 use gannet_index::Analysis;
 use gannet_index::Builder;
-use gannet_index::Built;
 use gannet_index::Error;
+use gannet_index::IndexSize;
 use gannet_log::Selection;
 use indicatif::HumanBytes;
 use indicatif::HumanCount;
@@ -68,7 +68,7 @@ impl Indexing {
     }
 
     /// Writes it, once the analysis is finished.
-    pub(crate) fn write(self) -> Result<Built, Error> {
+    pub(crate) fn write(self) -> Result<IndexSize, Error> {
         self.builder.write(&self.capture)
     }
 }
@@ -155,7 +155,7 @@ fn index(
     }
     match indexing.write() {
         Ok(built) => {
-            let Built { lists, packets, bytes, forgotten } = built;
+            let IndexSize { lists, packets, bytes, forgotten } = built;
             let (packets, lists) = (HumanCount(packets), HumanCount(lists));
             let file = capture.display();
             if !args.quiet {

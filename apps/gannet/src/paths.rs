@@ -15,7 +15,7 @@ const SUFFIXES: [&str; 10] =
     [".pcap", ".pcapng", ".cap", ".ntar", ".dmp", ".trace", ".gz", ".zst", ".xz", ".lz4"];
 
 /// A file, and whether it was named or found in a folder.
-pub(crate) struct Found {
+pub(crate) struct FoundFile {
     pub(crate) path: PathBuf,
     pub(crate) named: bool,
     /// Its path below the folder that was given, or as it was given.
@@ -23,14 +23,14 @@ pub(crate) struct Found {
 }
 
 /// All files of the given paths: of folders their files in the order of their names.
-pub(crate) fn files(paths: &[PathBuf]) -> io::Result<Vec<Found>> {
+pub(crate) fn files(paths: &[PathBuf]) -> io::Result<Vec<FoundFile>> {
     let mut found = Vec::new();
     for path in paths {
         if path.is_dir() {
             list(path, path, &mut found)?;
         } else {
             let below = below(path);
-            found.push(Found { path: path.clone(), named: true, below });
+            found.push(FoundFile { path: path.clone(), named: true, below });
         }
     }
     Ok(found)
@@ -60,7 +60,7 @@ fn below(path: &Path) -> PathBuf {
 }
 
 /// Lists the files of a folder and of those in it. Errors name the folder that cannot be read.
-fn list(top: &Path, folder: &Path, found: &mut Vec<Found>) -> io::Result<()> {
+fn list(top: &Path, folder: &Path, found: &mut Vec<FoundFile>) -> io::Result<()> {
     let entries = fs::read_dir(folder).and_then(Iterator::collect::<io::Result<Vec<_>>>);
     let mut entries = entries
         .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", folder.display())))?;
@@ -75,7 +75,7 @@ fn list(top: &Path, folder: &Path, found: &mut Vec<Found>) -> io::Result<()> {
             list(top, &path, found)?;
         } else if path.is_file() {
             let below = path.strip_prefix(top).unwrap_or(&path).to_owned();
-            found.push(Found { path, named: false, below });
+            found.push(FoundFile { path, named: false, below });
         }
     }
     Ok(())
@@ -97,7 +97,7 @@ impl InputFile {
                 file.path = "/dev/stdin".into();
             }
         }
-        let input = |file: Found| FileId::of(&file.path).map(|id| Self { path: file.path, id });
+        let input = |file: FoundFile| FileId::of(&file.path).map(|id| Self { path: file.path, id });
         found.into_iter().filter_map(input).collect()
     }
 
@@ -155,7 +155,7 @@ impl Folders {
     }
 
     /// `PARENT/a/day1` for `a/day1.pcap.gz`, and `PARENT/a/day1-2` for the next one of that name.
-    pub(crate) fn of(&mut self, file: &Found) -> PathBuf {
+    pub(crate) fn of(&mut self, file: &FoundFile) -> PathBuf {
         let name = match file.below.file_name() {
             Some(name) if name != "-" => stem(&name.to_string_lossy()).to_owned(),
             _ => "stdin".to_owned(),
@@ -230,7 +230,7 @@ mod tests {
         // The index of a capture is none itself.
         fs::create_dir_all(folder.join("day.gannet")).unwrap();
         fs::write(folder.join("day.gannet/packets"), "").unwrap();
-        let day = Found { path: "day".into(), named: true, below: "day".into() };
+        let day = FoundFile { path: "day".into(), named: true, below: "day".into() };
         assert_eq!(Folders::new(&folder).of(&day), folder.join("day-2"));
         let found = files(&[folder.clone(), "given".into()]).unwrap();
         let seen: Vec<_> = found.iter().map(|f| (f.path.clone(), f.named)).collect();

@@ -46,11 +46,11 @@ pub(crate) struct Args {
 #[command(arg_required_else_help = true)]
 pub(crate) struct ConfigArgs {
     #[command(subcommand)]
-    what: What,
+    what: Action,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum Action {
     /// Verify the file: names, values, and what belongs together
     Check(Args),
     /// Print the value of each option and where it comes from
@@ -83,7 +83,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
 
 pub(crate) fn config(args: &ConfigArgs) -> anyhow::Result<Outcome> {
     match &args.what {
-        What::Check(args) => match args.options() {
+        Action::Check(args) => match args.options() {
             Ok(options) => {
                 let words = match options.file.exists() {
                     true => "no errors",
@@ -93,7 +93,7 @@ pub(crate) fn config(args: &ConfigArgs) -> anyhow::Result<Outcome> {
             }
             Err(words) => Ok(refuse(&words)),
         },
-        What::Show(args) => match args.options() {
+        Action::Show(args) => match args.options() {
             Ok(options) => out::write(options.show().as_bytes()),
             Err(words) => Ok(refuse(&words)),
         },

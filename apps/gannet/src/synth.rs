@@ -17,11 +17,11 @@ use crate::outcome::Outcome;
 #[command(arg_required_else_help = true)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    what: What,
+    what: Traffic,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum Traffic {
     /// Some seconds of one host's traffic: DNS, HTTP, mail, NTP, a refused connection, a ping
     Sample {
         /// Output file; the suffix selects the format (.pcap, .pcapng) and compression (.gz, .zst,
@@ -99,16 +99,16 @@ struct Flood {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let (file, flood) = match &args.what {
-        What::Sample { file } => (file, None),
-        What::Random(args) => return random(args),
-        What::SynFlood(flood) => (&flood.file, Some((FloodKind::Syn, flood))),
-        What::ConnectFlood(flood) => (&flood.file, Some((FloodKind::Connections, flood))),
-        What::UdpFlood(flood) => (&flood.file, Some((FloodKind::Udp, flood))),
-        What::FragmentFlood(flood) => (&flood.file, Some((FloodKind::Fragments, flood))),
-        What::SegmentFlood(flood) => (&flood.file, Some((FloodKind::Segments, flood))),
-        What::DnsFlood(flood) => (&flood.file, Some((FloodKind::Dns, flood))),
-        What::HttpFlood(flood) => (&flood.file, Some((FloodKind::Http, flood))),
-        What::TunnelFlood(flood) => (&flood.file, Some((FloodKind::Tunnels, flood))),
+        Traffic::Sample { file } => (file, None),
+        Traffic::Random(args) => return random(args),
+        Traffic::SynFlood(flood) => (&flood.file, Some((FloodKind::Syn, flood))),
+        Traffic::ConnectFlood(flood) => (&flood.file, Some((FloodKind::Connections, flood))),
+        Traffic::UdpFlood(flood) => (&flood.file, Some((FloodKind::Udp, flood))),
+        Traffic::FragmentFlood(flood) => (&flood.file, Some((FloodKind::Fragments, flood))),
+        Traffic::SegmentFlood(flood) => (&flood.file, Some((FloodKind::Segments, flood))),
+        Traffic::DnsFlood(flood) => (&flood.file, Some((FloodKind::Dns, flood))),
+        Traffic::HttpFlood(flood) => (&flood.file, Some((FloodKind::Http, flood))),
+        Traffic::TunnelFlood(flood) => (&flood.file, Some((FloodKind::Tunnels, flood))),
     };
     let options = options();
     let mut writer = Writer::create(file, options)?;

@@ -51,10 +51,10 @@ const MAX_KEPT: usize = 256 << 20;
 
 /// The blocks that were kept and not yet taken.
 #[derive(Clone, Debug, Default)]
-pub struct Blocks(Arc<Mutex<Kept>>);
+pub struct Blocks(Arc<Mutex<BlockList>>);
 
 #[derive(Debug, Default)]
-struct Kept {
+struct BlockList {
     blocks: Vec<Block>,
     bytes: usize,
     /// Blocks that exceeded the limit.

@@ -111,7 +111,7 @@ pub(crate) struct Window<'a> {
 
 /// The result of a walk.
 #[derive(Debug)]
-pub(crate) struct Walk {
+pub(crate) struct WalkResult {
     /// Bytes of complete records.
     pub(crate) used: usize,
     pub(crate) stop: Stop,
@@ -189,7 +189,12 @@ impl Records {
 
     /// Walks over complete records in `data` and appends their packets to `out`, until there are
     /// `most`, `data` ends or a record is damaged.
-    pub(crate) fn walk(&mut self, data: Window<'_>, most: usize, out: &mut Vec<PacketRef>) -> Walk {
+    pub(crate) fn walk(
+        &mut self,
+        data: Window<'_>,
+        most: usize,
+        out: &mut Vec<PacketRef>,
+    ) -> WalkResult {
         match self {
             Self::Pcap(r) => r.walk(data, most, out),
             Self::PcapNg(r) => r.walk(data, most, out),

@@ -28,7 +28,7 @@ use crate::Bytes;
 pub(crate) struct Map {
     pages: Pages,
     /// Set if a thread prepares the pages.
-    ahead: Option<Ahead>,
+    ahead: Option<PagePreparer>,
     /// Set if the receivers of batches prepare the pages.
     shared_pages: Option<Arc<SharedPages>>,
 }
@@ -93,7 +93,7 @@ impl Map {
     pub(crate) fn read_ahead(&mut self) {
         if self.ahead.is_none() && self.pages.bytes.len() >= LONG {
             // Without a thread the reader continues to prepare them.
-            self.ahead = Ahead::start(self.pages.clone()).ok();
+            self.ahead = PagePreparer::start(self.pages.clone()).ok();
         }
     }
 
@@ -229,7 +229,7 @@ impl PageReadahead {
 
 /// A thread that prepares the pages of a map: reading takes a third longer without it.
 #[derive(Debug)]
-struct Ahead {
+struct PagePreparer {
     place: Arc<ReadPosition>,
     thread: Workers,
 }
@@ -247,7 +247,7 @@ const LONG: usize = 16 << 20;
 /// How far the thread may be ahead of the reader.
 const FAR: usize = 8 << 20;
 
-impl Ahead {
+impl PagePreparer {
     fn start(mut pages: Pages) -> io::Result<Self> {
         pages.holders += 1;
         let place = Arc::new(ReadPosition::default());
@@ -273,7 +273,7 @@ impl Ahead {
     }
 }
 
-impl Drop for Ahead {
+impl Drop for PagePreparer {
     fn drop(&mut self) {
         self.place.ended.store(true, Ordering::Release);
         self.thread.unpark();

@@ -231,7 +231,7 @@ impl<'a> Batch<'a> {
 
     /// The bytes `batches` batches further on, if those are as long as this one. `None` beyond the
     /// end, and for long packets, of which few cache lines are read.
-    pub fn beyond(&self, batches: usize) -> Option<Beyond<'a>> {
+    pub fn beyond(&self, batches: usize) -> Option<BytesBehind<'a>> {
         let first = self.refs.first()?.offset;
         let span = self.refs.last()?.offset.checked_sub(first)? as usize;
         if batches == 0 || span / self.refs.len() > FETCHED + LINE {
@@ -239,7 +239,7 @@ impl<'a> Batch<'a> {
         }
         let before = self.data.as_ptr().addr().checked_sub(self.bytes.as_ptr().addr())?;
         let bytes = self.bytes.get(before + span * batches..)?;
-        Some(Beyond { refs: self.refs, bytes })
+        Some(BytesBehind { refs: self.refs, bytes })
     }
 
     /// Iterates over the packets in order.
@@ -266,13 +266,13 @@ impl<'a> IntoIterator for &Batch<'a> {
 
 /// Bytes behind a batch, which will be read later.
 #[derive(Clone, Copy, Debug)]
-pub struct Beyond<'a> {
+pub struct BytesBehind<'a> {
     refs: &'a [PacketRef],
     /// The bytes, shifted by that distance.
     bytes: &'a [u8],
 }
 
-impl Beyond<'_> {
+impl BytesBehind<'_> {
     /// Prefetches the memory at the position of the packet at `index`, while that packet is
     /// processed, so that its reader does not wait later.
     #[inline]

@@ -12,7 +12,7 @@ use crate::format::Endian;
 use crate::format::Interface;
 use crate::format::Origin;
 use crate::format::Stop;
-use crate::format::Walk;
+use crate::format::WalkResult;
 use crate::format::Window;
 use crate::map::fetch_beyond;
 use crate::packet::BATCH_BYTES;
@@ -121,7 +121,12 @@ impl Records {
     }
 
     /// See [`crate::format::Records::walk`].
-    pub(crate) fn walk(&self, data: Window<'_>, most: usize, out: &mut Vec<PacketRef>) -> Walk {
+    pub(crate) fn walk(
+        &self,
+        data: Window<'_>,
+        most: usize,
+        out: &mut Vec<PacketRef>,
+    ) -> WalkResult {
         // Specialised copies of the loop, so that packets need no further checks.
         let usual = self.lengths == Lengths::KeptFirst && self.record == RECORD;
         match (self.endian, usual) {
@@ -138,7 +143,7 @@ impl Records {
         Window { data, is_far }: Window<'_>,
         most: usize,
         out: &mut Vec<PacketRef>,
-    ) -> Walk {
+    ) -> WalkResult {
         let link_type = self.interface[0].link_type.0;
         let (header, lengths) =
             if USUAL { (RECORD, Lengths::KeptFirst) } else { (self.record, self.lengths) };
@@ -184,7 +189,7 @@ impl Records {
             room -= 1;
             at = end;
         };
-        Walk { used: at, stop }
+        WalkResult { used: at, stop }
     }
 }
 
@@ -207,7 +212,7 @@ pub(crate) mod tests {
         b
     }
 
-    fn walk(file: &[u8]) -> (Vec<PacketRef>, Walk) {
+    fn walk(file: &[u8]) -> (Vec<PacketRef>, WalkResult) {
         let records = Records::open(file).unwrap();
         let mut out = Vec::new();
         let window = Window { data: &file[HEADER..], is_far: true };

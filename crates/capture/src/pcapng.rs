@@ -17,7 +17,7 @@ use crate::format::Endian;
 use crate::format::Interface;
 use crate::format::Origin;
 use crate::format::Stop;
-use crate::format::Walk;
+use crate::format::WalkResult;
 use crate::format::Window;
 use crate::map::fetch_beyond;
 use crate::options::Options;
@@ -119,7 +119,12 @@ impl Records {
     }
 
     /// See [`crate::format::Records::walk`].
-    pub(crate) fn walk(&mut self, data: Window<'_>, most: usize, out: &mut Vec<PacketRef>) -> Walk {
+    pub(crate) fn walk(
+        &mut self,
+        data: Window<'_>,
+        most: usize,
+        out: &mut Vec<PacketRef>,
+    ) -> WalkResult {
         let Window { data, is_far } = data;
         let mut at = 0;
         let had = out.len();
@@ -167,7 +172,7 @@ impl Records {
         if let Some((_, before)) = &mut self.kept {
             *before += (out.len() - had) as u64;
         }
-        Walk { used: at, stop }
+        WalkResult { used: at, stop }
     }
 
     /// Reads one block, whose `body` is at offset `at` of the batch.
@@ -372,7 +377,7 @@ mod tests {
         Window { data, is_far: true }
     }
 
-    fn walk(file: &[u8]) -> (Records, Vec<PacketRef>, Walk) {
+    fn walk(file: &[u8]) -> (Records, Vec<PacketRef>, WalkResult) {
         let mut records = Records::open(file).unwrap();
         let mut out = Vec::new();
         let walk = records.walk(far(file), BATCH_PACKETS, &mut out);

@@ -24,9 +24,9 @@ use gannet_log::PackedWriter;
 use crate::Error;
 use crate::batch::Batch;
 use crate::group::Group;
+use crate::group::GroupMaker;
 use crate::group::GroupOptions;
-use crate::group::Maker;
-use crate::parquet_file::About;
+use crate::parquet_file::FileDescription;
 use crate::parquet_file::ParquetFile;
 use crate::parquet_file::ROWS;
 use crate::parquet_file::is_time;
@@ -103,7 +103,7 @@ const OPEN_PARTS: usize = 4;
 /// What all logs have together.
 struct Shared {
     /// What row groups of Parquet files are made with, once there are some.
-    maker: Option<Maker>,
+    maker: Option<GroupMaker>,
     waiting: Waiting,
     /// Rows that waited.
     bytes: Vec<u8>,
@@ -154,7 +154,7 @@ struct Part {
     bytes: usize,
     /// The time of the last row.
     end: i64,
-    file: Option<Kept>,
+    file: Option<OpenFile>,
 }
 
 /// Where rows go.
@@ -164,7 +164,7 @@ struct To<'a> {
     shared: &'a mut Shared,
 }
 
-enum Kept {
+enum OpenFile {
     Parquet(Box<ParquetFile>),
     Arrow(Box<FileWriter<WholeFile>>),
 }
@@ -376,18 +376,19 @@ impl Log {
         {
             let path = file_path(dir, path, to.columns, (part.part, part.number));
             part.file = Some(if is_parquet {
-                let about = About { name: self.path, fields, unit: times, opened: *opened };
-                Kept::Parquet(Box::new(ParquetFile::create(&path, about)?))
+                let about =
+                    FileDescription { name: self.path, fields, unit: times, opened: *opened };
+                OpenFile::Parquet(Box::new(ParquetFile::create(&path, about)?))
             } else {
                 let file = WholeFile::create(&path)?;
-                Kept::Arrow(Box::new(FileWriter::try_new(file, &schema(fields, times))?))
+                OpenFile::Arrow(Box::new(FileWriter::try_new(file, &schema(fields, times))?))
             });
         }
         let Shared { maker, waiting, bytes, .. } = &mut *to.shared;
         if let Some(group) = part.group.take() {
             let maker = made(maker)?;
             match &mut part.file {
-                Some(Kept::Parquet(file)) => {
+                Some(OpenFile::Parquet(file)) => {
                     let place = GroupOptions { by_time: *by_time, is_last };
                     file.write(group, place, maker)?;
                 }
@@ -401,7 +402,7 @@ impl Log {
         PackedRows::new(bytes).for_each(|row| batch.push(row));
         waiting.free(rows);
         let batch = batch.finish()?;
-        if let Some(Kept::Arrow(file)) = &mut part.file {
+        if let Some(OpenFile::Arrow(file)) = &mut part.file {
             file.write(&batch)?;
         }
         Ok(())
@@ -417,17 +418,17 @@ impl Log {
         written?;
         match part.file {
             None => Ok(()),
-            Some(Kept::Parquet(file)) => file.finish(now.map_or(part.end, Time::as_nanos)),
-            Some(Kept::Arrow(file)) => Ok(file.into_inner()?.finish()?),
+            Some(OpenFile::Parquet(file)) => file.finish(now.map_or(part.end, Time::as_nanos)),
+            Some(OpenFile::Arrow(file)) => Ok(file.into_inner()?.finish()?),
         }
     }
 }
 
 /// What row groups are made with, once there are some.
-fn made(maker: &mut Option<Maker>) -> io::Result<&mut Maker> {
+fn made(maker: &mut Option<GroupMaker>) -> io::Result<&mut GroupMaker> {
     Ok(match maker {
         Some(maker) => maker,
-        none => none.insert(Maker::new()?),
+        none => none.insert(GroupMaker::new()?),
     })
 }
 

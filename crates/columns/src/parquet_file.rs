@@ -18,8 +18,8 @@ use parquet::file::writer::SerializedFileWriter;
 use crate::Error;
 use crate::group::Choice;
 use crate::group::Group;
+use crate::group::GroupMaker;
 use crate::group::GroupOptions;
-use crate::group::Maker;
 use crate::schema::ROW;
 use crate::schema::TimeUnit;
 use crate::schema::schema;
@@ -49,7 +49,7 @@ pub(crate) struct ParquetFile {
 
 /// What a file holds.
 #[derive(Clone, Copy)]
-pub(crate) struct About<'a> {
+pub(crate) struct FileDescription<'a> {
     /// Name of the log.
     pub(crate) name: &'a str,
     pub(crate) fields: &'a [Field],
@@ -60,8 +60,8 @@ pub(crate) struct About<'a> {
 
 impl ParquetFile {
     /// Makes a file.
-    pub(crate) fn create(path: &Path, about: About<'_>) -> Result<Self, Error> {
-        let About { name, fields, unit, opened } = about;
+    pub(crate) fn create(path: &Path, about: FileDescription<'_>) -> Result<Self, Error> {
+        let FileDescription { name, fields, unit, opened } = about;
         let mut columns: Vec<_> = schema(fields, unit).fields().iter().cloned().collect();
         columns.push(Arc::new(arrow_schema::Field::new(ROW, DataType::Int64, false)));
         let schema = Schema::new(columns);
@@ -90,7 +90,7 @@ impl ParquetFile {
         &mut self,
         group: Group,
         place: GroupOptions,
-        maker: &mut Maker,
+        maker: &mut GroupMaker,
     ) -> Result<(), Error> {
         group.write(&mut self.writer, place, &mut self.choices, maker)
     }

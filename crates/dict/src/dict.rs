@@ -11,7 +11,7 @@ use crate::raw::few::{FEW_MAX, Few};
 use crate::raw::secret::Drawn;
 use crate::single::{SINGLE_AGAIN, Single};
 use crate::stats::Stats;
-use crate::table::{First, Table};
+use crate::table::{FirstSearch, Table};
 use crate::{KeyedHash, Lookup, TableHash};
 
 mod batch;
@@ -59,7 +59,7 @@ struct InSegments<'d, T, S> {
 }
 
 impl<'d, K, V, S: TableHash> Search<K> for InSegments<'d, (K, V), S> {
-    type Found = First<'d, (K, V)>;
+    type Found = FirstSearch<'d, (K, V)>;
 
     #[inline(always)]
     fn with<Q: Hash + Lookup<K> + ?Sized>(self, query: &Q) -> Self::Found {
@@ -68,7 +68,7 @@ impl<'d, K, V, S: TableHash> Search<K> for InSegments<'d, (K, V), S> {
         match state {
             State::Table(table) => table.find_first(hash, |(k, _)| query.is(k)),
             State::Single(single) => single.find_first(hash, |(k, _)| query.is(k)),
-            _ => First::None,
+            _ => FirstSearch::None,
         }
     }
 }
@@ -200,10 +200,10 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
             State::Table(Table { drawn, .. }) | State::Single(Single { drawn, .. }) => {
                 let search = InSegments { state: &self.state, drawn: *drawn, hasher: &self.hasher };
                 match key.search(search) {
-                    First::Is(entry) => Some(entry),
+                    FirstSearch::Is(entry) => Some(entry),
                     // Once, whatever forms there are to search with.
-                    First::IsNot(hash) => self.find_again(hash, &mut |(k, _)| key.is(k)),
-                    First::None => None,
+                    FirstSearch::IsNot(hash) => self.find_again(hash, &mut |(k, _)| key.is(k)),
+                    FirstSearch::None => None,
                 }
             }
             State::Few(few) => Some(key.search(InFew(few))?.1),

@@ -4,7 +4,7 @@
 
 use crate::raw::block::{Block, Spot};
 use crate::raw::secret::{self, Drawn};
-use crate::table::{First, Table};
+use crate::table::{FirstSearch, Table};
 
 /// Homes: enough for a hundred entries, in an index of about half the size.
 const HOMES: usize = 128;
@@ -65,11 +65,15 @@ impl<T> Single<T> {
 
     /// The entry of this hash that `eq` accepts, if it is the first one with the tag, as it nearly always is.
     #[inline(always)]
-    pub(crate) fn find_first(&self, hash: u64, mut eq: impl FnMut(&T) -> bool) -> First<'_, T> {
+    pub(crate) fn find_first(
+        &self,
+        hash: u64,
+        mut eq: impl FnMut(&T) -> bool,
+    ) -> FirstSearch<'_, T> {
         match self.segment.find_first(hash, &mut eq) {
-            Ok((entry, _)) => First::Is(entry),
-            Err(true) => First::IsNot(hash),
-            Err(false) => First::None,
+            Ok((entry, _)) => FirstSearch::Is(entry),
+            Err(true) => FirstSearch::IsNot(hash),
+            Err(false) => FirstSearch::None,
         }
     }
 

@@ -4,7 +4,7 @@
 //! The table grows by one block at a time, so the work of one operation is bounded by the entries of one block and some
 //! slots of the directory.
 
-use crate::raw::block::{Begun, Spot};
+use crate::raw::block::{BegunSearch, Spot};
 use crate::raw::directory::{Block, Directory, at_order, behind, order, parting_bit};
 use crate::raw::secret::{self, Drawn};
 
@@ -66,7 +66,7 @@ pub(crate) enum At {
 }
 
 /// The result of a search after the first entry with the tag.
-pub(crate) enum First<'t, T> {
+pub(crate) enum FirstSearch<'t, T> {
     Is(&'t T),
     /// The search must continue, for this hash.
     IsNot(u64),
@@ -102,7 +102,7 @@ impl<T> Table<T> {
 
     /// [`Block::begin`].
     #[inline(always)]
-    pub(crate) fn begin(&self, hash: u64) -> Begun<'_, T> {
+    pub(crate) fn begin(&self, hash: u64) -> BegunSearch<'_, T> {
         self.directory.block(hash).begin(hash)
     }
 
@@ -113,12 +113,16 @@ impl<T> Table<T> {
 
     /// The entry of this hash that `eq` accepts, if it is the first one with the tag, as it nearly always is.
     #[inline(always)]
-    pub(crate) fn find_first(&self, hash: u64, mut eq: impl FnMut(&T) -> bool) -> First<'_, T> {
+    pub(crate) fn find_first(
+        &self,
+        hash: u64,
+        mut eq: impl FnMut(&T) -> bool,
+    ) -> FirstSearch<'_, T> {
         let block = self.directory.block(hash);
         match block.find_first(hash, &mut eq) {
-            Ok((entry, _)) => First::Is(entry),
-            Err(has_tag) if has_tag || self.directory.has_apart => First::IsNot(hash),
-            Err(_) => First::None,
+            Ok((entry, _)) => FirstSearch::Is(entry),
+            Err(has_tag) if has_tag || self.directory.has_apart => FirstSearch::IsNot(hash),
+            Err(_) => FirstSearch::None,
         }
     }
 
@@ -126,9 +130,9 @@ impl<T> Table<T> {
     #[inline(always)]
     pub(crate) fn find(&self, hash: u64, mut eq: impl FnMut(&T) -> bool + Copy) -> Option<&T> {
         match self.find_first(hash, eq) {
-            First::Is(entry) => Some(entry),
-            First::IsNot(hash) => self.find_again(hash, &mut eq).map(|(entry, _)| entry),
-            First::None => None,
+            FirstSearch::Is(entry) => Some(entry),
+            FirstSearch::IsNot(hash) => self.find_again(hash, &mut eq).map(|(entry, _)| entry),
+            FirstSearch::None => None,
         }
     }
 

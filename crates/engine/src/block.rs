@@ -23,14 +23,14 @@ pub(crate) struct Block {
     latest: Vec<Time>,
     /// Number and time of a packet that does not exist, where time advances without packets.
     pass: Option<(u64, Time)>,
-    pub(crate) found: Found,
+    pub(crate) found: ExtractedPackets,
 }
 
 /// What the global shard extracted from packets.
 #[derive(Default)]
-pub(crate) struct Found {
+pub(crate) struct ExtractedPackets {
     /// In order.
-    pub(crate) handed: Vec<Handed>,
+    pub(crate) handed: Vec<ExtractedPacket>,
     /// Bytes that are not in the block: reassembled datagrams.
     pub(crate) own: Vec<u8>,
     /// The encapsulations of some of it.
@@ -48,7 +48,7 @@ pub(crate) struct Shown {
     pub(crate) flags: Option<u16>,
 }
 
-impl Found {
+impl ExtractedPackets {
     fn clear(&mut self) {
         self.handed.clear();
         self.own.clear();
@@ -71,7 +71,7 @@ impl Found {
     }
 
     /// The encapsulation of a handed-over packet.
-    pub(crate) fn encapsulation(&self, handed: &Handed) -> Encapsulation {
+    pub(crate) fn encapsulation(&self, handed: &ExtractedPacket) -> Encapsulation {
         let noted = |n: NonZeroU32| self.encapsulation.get(n.get() as usize - 1);
         handed.encapsulation.and_then(noted).copied().unwrap_or_default()
     }
@@ -103,7 +103,7 @@ impl PacketIndex {
 
 /// An IP packet that was extracted from another one, a reassembled datagram or an unusual frame.
 #[derive(Clone, Copy)]
-pub(crate) struct Handed {
+pub(crate) struct ExtractedPacket {
     pub(crate) index: u32,
     pub(crate) part: u8,
     pub(crate) layers: u8,
@@ -240,7 +240,7 @@ impl Block {
     }
 
     /// The bytes of a packet that was handed over.
-    pub(crate) fn handed(&self, handed: &Handed) -> &[u8] {
+    pub(crate) fn handed(&self, handed: &ExtractedPacket) -> &[u8] {
         let (bytes, start) = match handed.start {
             Start::InBlock(start) => (&self.packets.bytes()[..], start),
             Start::InOwn(start) => (&self.found.own[..], start),

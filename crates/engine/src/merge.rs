@@ -10,8 +10,8 @@ use gannet_log::Key;
 use gannet_log::Logs;
 use gannet_log::Rows;
 use gannet_log::StreamCount;
+use gannet_protocols::deferred::Decider;
 use gannet_protocols::deferred::Deferred;
-use gannet_protocols::deferred::Whole;
 
 use crate::shard::Shard;
 
@@ -44,7 +44,7 @@ pub(crate) struct Merge {
     streams: Vec<Stream>,
     /// By shard.
     deferred: Vec<Deferred>,
-    whole: Whole,
+    whole: Decider,
     /// Bytes of rows.
     held: usize,
     /// The memory of rows that were written.
@@ -80,7 +80,7 @@ impl Merge {
     /// A merge of `parts` shards into these logs.
     pub(crate) fn new(logs: impl Into<Sinks>, shards: usize) -> Self {
         let logs = logs.into();
-        let mut whole = Whole::default();
+        let mut whole = Decider::default();
         if logs.events.any() {
             whole.listen();
         }

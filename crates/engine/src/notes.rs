@@ -48,7 +48,7 @@ const MAX_DATAGRAMS: usize = 16 << 10;
 const MAX_PIECES: usize = 1 << 10;
 
 /// What one shard reports to an index.
-pub(crate) struct Noting {
+pub(crate) struct IndexNotes {
     pub(crate) index: Box<dyn ShardIndex>,
     /// Packet numbers of fragments by datagram.
     pieces: HashMap<Datagram, Vec<u64>, KeyedHash>,
@@ -57,7 +57,7 @@ pub(crate) struct Noting {
 /// The fields that all fragments of a datagram share: source, destination, and identification with protocol.
 type Datagram = (u128, u128, u64);
 
-impl Noting {
+impl IndexNotes {
     pub(crate) fn new(index: &dyn PacketIndex) -> Self {
         Self { index: index.shard(), pieces: HashMap::default() }
     }
@@ -185,7 +185,7 @@ mod tests {
     /// Fragments of `datagrams` datagrams, then the completion of each: all are either found or counted as forgotten.
     fn counts(datagrams: u32, pieces: u64) -> (u64, usize) {
         let taken = Taken::default();
-        let mut noting = Noting::new(&taken);
+        let mut noting = IndexNotes::new(&taken);
         let mut number = 0;
         for n in 0..datagrams {
             for _ in 0..pieces {

@@ -1,6 +1,6 @@
 //! What part of an analysis a shard does.
 
-use crate::block::Found;
+use crate::block::ExtractedPackets;
 
 /// The role of a shard in an analysis.
 pub(crate) enum Role {
@@ -22,5 +22,5 @@ pub(crate) struct Outbox {
     pub(crate) memory: (usize, usize),
     /// Index of the current packet in its block.
     pub(crate) index: u32,
-    pub(crate) found: Found,
+    pub(crate) found: ExtractedPackets,
 }

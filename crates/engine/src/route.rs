@@ -9,7 +9,7 @@ use gannet_protocols::packet::events::PacketNotProcessed;
 use gannet_wire::Ip;
 use gannet_wire::protocol;
 
-use crate::block::Handed;
+use crate::block::ExtractedPacket;
 use crate::block::Shown;
 use crate::block::Start;
 use crate::role::Role;
@@ -130,7 +130,7 @@ impl Shard {
                 self.env.logs.events.record_end();
             }
         }
-        outbox.found.handed.push(Handed {
+        outbox.found.handed.push(ExtractedPacket {
             index: outbox.index,
             part: owner(ip.src, ip.dst, outbox.shards),
             layers: self.layers,
@@ -146,7 +146,7 @@ impl Shard {
     /// Processes a packet that the global shard handed over. Time has advanced to it already.
     pub(crate) fn take_over(
         &mut self,
-        handed: &Handed,
+        handed: &ExtractedPacket,
         bytes: &[u8],
         encapsulation: &Encapsulation,
         shown: Option<&Shown>,

@@ -12,7 +12,7 @@ use gannet_wire::Error;
 use gannet_wire::Frame;
 use gannet_wire::Ip;
 use gannet_wire::Network;
-use gannet_wire::Upper;
+use gannet_wire::UpperLayer;
 use gannet_wire::protocol;
 
 use crate::route::Captured;
@@ -107,11 +107,11 @@ impl Shard {
         let all = Captured { bytes, wire_len: wire_len.saturating_sub(beyond) };
         // Nearly all packets, without a detour. Nothing of them is in the trail.
         match ip.protocol {
-            protocol::TCP if ip.upper == Upper::Payload => {
+            protocol::TCP if ip.upper == UpperLayer::Payload => {
                 self.layers = gannet_wire::PLAIN_LAYERS + 1;
                 self.tcp::<EVENTS>(ip, all, encapsulation);
             }
-            protocol::UDP if ip.upper == Upper::Payload => {
+            protocol::UDP if ip.upper == UpperLayer::Payload => {
                 self.layers = gannet_wire::PLAIN_LAYERS + 1;
                 self.udp::<EVENTS>(ip, all, encapsulation);
             }
@@ -337,11 +337,11 @@ impl Shard {
         all: Captured<'_>,
         encapsulation: &Encapsulation,
     ) -> bool {
-        if ip.upper != Upper::Payload {
-            if self.env.logs.events.any() && ip.version == 6 && ip.upper == Upper::Esp {
+        if ip.upper != UpperLayer::Payload {
+            if self.env.logs.events.any() && ip.version == 6 && ip.upper == UpperLayer::Esp {
                 self.raise_esp(ip);
             }
-            if self.env.logs.events.any() && ip.upper == Upper::Mobility {
+            if self.env.logs.events.any() && ip.upper == UpperLayer::Mobility {
                 self.raise_mobility(ip);
             }
             return true;

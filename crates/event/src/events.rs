@@ -135,12 +135,12 @@ struct Queued {
     decl: &'static Decl,
     /// End of its arguments; they begin at the end of the previous event's.
     end: u32,
-    then: Option<Then>,
+    then: Option<AfterEvent>,
 }
 
 /// What the handling of an event does to a connection.
 #[derive(Clone, Copy)]
-enum Then {
+enum AfterEvent {
     /// A protocol is one of its services afterwards, or is removed from them.
     Service(u32, &'static str, bool),
     /// This event and later ones show it as it is at the end of the packet.
@@ -540,7 +540,7 @@ impl Events {
             return recorder.service(conn, name, added);
         }
         if let Some(last) = self.queue.last_mut() {
-            last.then = Some(Then::Service(conn.0, name, added));
+            last.then = Some(AfterEvent::Service(conn.0, name, added));
         }
     }
 
@@ -548,7 +548,7 @@ impl Events {
     /// show the connection as it is then.
     pub fn as_at_end(&mut self, conn: Connection) {
         if let Some(last) = self.queue.last_mut() {
-            last.then = Some(Then::AsAtEnd(conn.0));
+            last.then = Some(AfterEvent::AsAtEnd(conn.0));
             self.awaits_end = true;
         }
     }
@@ -559,7 +559,7 @@ impl Events {
         if let Some(last) = self.queue.last_mut()
             && last.then.is_none()
         {
-            last.then = Some(Then::AtEndBehind(conn.0));
+            last.then = Some(AfterEvent::AtEndBehind(conn.0));
             self.awaits_end = true;
         }
     }
@@ -719,14 +719,14 @@ impl Events {
         // Services change when the event that changes them is handled: changes of queued events are
         // undone first.
         for queued in self.queue.iter().rev() {
-            let Some(Then::Service(conn, name, added)) = queued.then else { continue };
+            let Some(AfterEvent::Service(conn, name, added)) = queued.then else { continue };
             change(&mut self.conns, conn, name, !added);
         }
         let mut start = 0;
         self.version += 1;
         for queued in &self.queue {
             let end = queued.end as usize;
-            if let Some(Then::AsAtEnd(conn)) = queued.then {
+            if let Some(AfterEvent::AsAtEnd(conn)) = queued.then {
                 self.version += 1;
                 show_end(&mut self.conns, &mut self.ends, conn);
             }
@@ -742,11 +742,11 @@ impl Events {
                 });
             }
             start = end;
-            if let Some(Then::AtEndBehind(conn)) = queued.then {
+            if let Some(AfterEvent::AtEndBehind(conn)) = queued.then {
                 self.version += 1;
                 show_end(&mut self.conns, &mut self.ends, conn);
             }
-            if let Some(Then::Service(conn, name, added)) = queued.then {
+            if let Some(AfterEvent::Service(conn, name, added)) = queued.then {
                 self.version += 1;
                 change(&mut self.conns, conn, name, added);
                 if let Some(conn) = self.conns.get(conn as usize) {

@@ -5,8 +5,8 @@ use gannet_base::Uid;
 use gannet_event::FileRef;
 use gannet_event::Sinks;
 
+use crate::hash::HashSelection;
 use crate::hash::Hashes;
-use crate::hash::Wanted;
 use crate::manager::Disabled;
 use crate::manager::TroubleKind;
 use crate::ocsp;
@@ -52,12 +52,12 @@ pub(crate) struct Results {
 impl Analyzers {
     pub(crate) fn add_hashes(&mut self) {
         self.names.extend(["MD5", "SHA1", "SHA256"]);
-        let all = Wanted { md5: true, sha1: true, sha256: true };
+        let all = HashSelection { md5: true, sha1: true, sha256: true };
         self.hashes = Some(Box::new(Hashes::new(all)));
     }
 
     /// Adds hashes that a script asks for, or removes them.
-    pub(crate) fn set_hashes(&mut self, which: Wanted, on: bool) {
+    pub(crate) fn set_hashes(&mut self, which: HashSelection, on: bool) {
         if on {
             self.hashes.get_or_insert_default().add(which);
         } else if let Some(hashes) = &mut self.hashes {

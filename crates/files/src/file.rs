@@ -28,12 +28,12 @@ use crate::extract::Extract;
 use crate::extract::Extractable;
 use crate::extract::Extraction;
 use crate::files_log;
-use crate::hash::Wanted;
+use crate::hash::HashSelection;
+use crate::manager::ContentFault;
 use crate::manager::FileId;
 use crate::manager::FileOptions;
 use crate::manager::FileStart;
 use crate::manager::Pair;
-use crate::manager::Trouble;
 use crate::manager::TroubleKind;
 use crate::pe_raise;
 use crate::sniff;
@@ -80,7 +80,7 @@ pub(crate) enum Matched {
 
 /// Bytes for listeners: those of events, and those of an archive.
 #[derive(Debug, Default)]
-pub(crate) struct Heard {
+pub(crate) struct ListenedBytes {
     /// Whether events have the bytes.
     is_reported: bool,
     /// The file as an archive.
@@ -105,7 +105,7 @@ struct Part {
     is_replayed: bool,
 }
 
-impl Heard {
+impl ListenedBytes {
     /// Bytes that begin at `offset` of the file. If they are the first ones again, they came in `pieces` of these lengths.
     fn hear(&mut self, offset: u64, data: &[u8], pieces: &[usize]) {
         if let Some(archive) = &mut self.archive {
@@ -238,7 +238,7 @@ pub(crate) struct File {
     /// Whether handlers know that the next bytes exceed the limit of its extraction.
     pub(crate) is_limit_known: bool,
     /// Bytes that a listener asked for and did not receive yet.
-    pub(crate) heard: Option<Box<Heard>>,
+    pub(crate) heard: Option<Box<ListenedBytes>>,
     /// A script ended its analysis.
     pub(crate) stopped: bool,
     /// Silence after which it is given up.
@@ -850,7 +850,7 @@ impl File {
     }
 
     /// A fault that an analyzer found and that is not reported yet.
-    pub(crate) fn trouble(&mut self) -> Option<Trouble> {
+    pub(crate) fn trouble(&mut self) -> Option<ContentFault> {
         let (analyzer, reason) = self.analyzers.failure.take()?;
         Some(self.has(TroubleKind::Violation { analyzer, reason }))
     }
@@ -867,16 +867,16 @@ impl File {
     }
 
     /// This file has some trouble.
-    pub(crate) fn has(&self, kind: TroubleKind) -> Trouble {
+    pub(crate) fn has(&self, kind: TroubleKind) -> ContentFault {
         let conn = self.others.is_empty().then_some((self.uid, self.id));
-        Trouble { fuid: self.fuid, conn, kind }
+        ContentFault { fuid: self.fuid, conn, kind }
     }
 
     pub(crate) fn finish(
         &mut self,
         logs: &mut Sinks,
         now: Time,
-        troubles: &mut Vec<Trouble>,
+        troubles: &mut Vec<ContentFault>,
         extract: Option<&Arc<dyn Extract>>,
     ) {
         self.over = now;
@@ -916,12 +916,12 @@ fn reads_contents(analyzer: &str) -> bool {
 }
 
 /// The hash of an analyzer that is one.
-fn hash_of(analyzer: &str) -> Option<Wanted> {
-    let none = Wanted::default();
+fn hash_of(analyzer: &str) -> Option<HashSelection> {
+    let none = HashSelection::default();
     match analyzer {
-        "Files::ANALYZER_MD5" => Some(Wanted { md5: true, ..none }),
-        "Files::ANALYZER_SHA1" => Some(Wanted { sha1: true, ..none }),
-        "Files::ANALYZER_SHA256" => Some(Wanted { sha256: true, ..none }),
+        "Files::ANALYZER_MD5" => Some(HashSelection { md5: true, ..none }),
+        "Files::ANALYZER_SHA1" => Some(HashSelection { sha1: true, ..none }),
+        "Files::ANALYZER_SHA256" => Some(HashSelection { sha256: true, ..none }),
         _ => None,
     }
 }
@@ -939,13 +939,13 @@ fn extractable(
 mod tests {
     use super::*;
 
-    fn parts(heard: &Heard) -> Vec<(u64, usize, bool)> {
+    fn parts(heard: &ListenedBytes) -> Vec<(u64, usize, bool)> {
         heard.parts.iter().map(|part| (part.offset, part.begin, part.is_replayed)).collect()
     }
 
     #[test]
     fn what_is_heard_has_places_in_the_file() {
-        let mut heard = Heard { is_reported: true, ..Heard::default() };
+        let mut heard = ListenedBytes { is_reported: true, ..ListenedBytes::default() };
         heard.hear_ahead(0, b"ab", b"", &[]);
         heard.hear_ahead(2, b"c", b"ab", &[2]);
         // The beginning comes again when the type is known.
@@ -957,7 +957,7 @@ mod tests {
         assert_eq!(heard.bytes, b"abcdefg");
         assert_eq!(parts(&heard), [(0, 0, false), (1_000_000_000_000, 4, false)]);
         // A listener that came after the first bytes.
-        let mut late = Heard { is_reported: true, ahead: 1, ..Heard::default() };
+        let mut late = ListenedBytes { is_reported: true, ahead: 1, ..ListenedBytes::default() };
         late.hear(0, b"xyz", &[]);
         assert_eq!((&late.bytes[..], &parts(&late)[..]), (&b"yz"[..], &[(1, 0, false)][..]));
     }
@@ -965,20 +965,26 @@ mod tests {
     #[test]
     fn those_that_come_late_hear_the_beginning_in_its_pieces() {
         // When the type is known: the last piece is the current one. Another listener has all of them.
-        let mut late = Heard { is_reported: true, ahead: 6, is_behind: true, ..Heard::default() };
+        let mut late = ListenedBytes {
+            is_reported: true,
+            ahead: 6,
+            is_behind: true,
+            ..ListenedBytes::default()
+        };
         late.hear(0, b"aabbbcmore", &[2, 3, 1]);
         late.hear(10, b"d", &[]);
         assert_eq!(late.bytes, b"aabbbcmored");
         assert_eq!(parts(&late), [(0, 0, true), (2, 2, true), (5, 5, false)]);
         // What another listener was not given yet is the current piece.
-        let mut late = Heard { is_reported: true, ..Heard::default() };
+        let mut late = ListenedBytes { is_reported: true, ..ListenedBytes::default() };
         late.hear_ahead(5, b"c", b"aabbb", &[2, 3]);
         late.is_behind = true;
         late.hear(0, b"aabbbcmore", &[2, 3, 1]);
         assert_eq!(late.bytes, b"aabbbcmore");
         assert_eq!(parts(&late), [(0, 0, true), (2, 2, true), (5, 5, false)]);
         // Before it is known.
-        let mut late = Heard { is_reported: true, is_behind: true, ..Heard::default() };
+        let mut late =
+            ListenedBytes { is_reported: true, is_behind: true, ..ListenedBytes::default() };
         late.hear_ahead(5, b"c", b"aabbb", &[2, 3]);
         late.hear_ahead(6, b"d", b"aabbbc", &[2, 3, 1]);
         late.hear(0, b"aabbbcd", &[2, 3, 1, 1]);

@@ -11,7 +11,7 @@ use crate::analyzers::Results;
 use crate::events::FileHash;
 use crate::events::FileStateRemove;
 use crate::file::File;
-use crate::manager::Trouble;
+use crate::manager::ContentFault;
 
 gannet_log::row! {
     /// One row for each file that a connection carried.
@@ -87,7 +87,7 @@ fn raise(sinks: &mut Sinks, file: &File, results: &Results) {
 }
 
 /// Writes the rows of a file that ended, one a connection, and those of what looked into it.
-pub(crate) fn write(logs: &mut Sinks, file: &mut File, troubles: &mut Vec<Trouble>) {
+pub(crate) fn write(logs: &mut Sinks, file: &mut File, troubles: &mut Vec<ContentFault>) {
     let results = file.analyzers.finish();
     let extracted = file.extraction.finish();
     let mut names = results.names.clone();

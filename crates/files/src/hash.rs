@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 
 /// Which hashes a file gets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub struct HashSelection {
     /// MD5 (RFC 1321).
     pub md5: bool,
     /// SHA-1 (FIPS 180-4).
@@ -37,7 +37,7 @@ pub struct Digests {
 
 impl Hashes {
     /// Starts the wanted hashes.
-    pub fn new(wanted: Wanted) -> Self {
+    pub fn new(wanted: HashSelection) -> Self {
         Self {
             md5: wanted.md5.then(Md5::new),
             sha1: wanted.sha1.then(Sha1::new),
@@ -47,7 +47,7 @@ impl Hashes {
     }
 
     /// Adds those that are wanted and not there.
-    pub fn add(&mut self, wanted: Wanted) {
+    pub fn add(&mut self, wanted: HashSelection) {
         if wanted.md5 {
             self.md5.get_or_insert_with(Md5::new);
         }
@@ -60,7 +60,7 @@ impl Hashes {
     }
 
     /// Drops those that are named.
-    pub fn remove(&mut self, which: Wanted) {
+    pub fn remove(&mut self, which: HashSelection) {
         if which.md5 {
             self.md5 = None;
         }
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn known_digests_of_abc_in_pieces() {
-        let mut hashes = Hashes::new(Wanted { md5: true, sha1: true, sha256: true });
+        let mut hashes = Hashes::new(HashSelection { md5: true, sha1: true, sha256: true });
         assert!(!hashes.is_fed());
         hashes.update(b"a");
         hashes.update(b"bc");
@@ -135,6 +135,6 @@ mod tests {
             digests.sha256.as_deref(),
             Some("ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
         );
-        assert_eq!(Hashes::new(Wanted::default()).finish(), Digests::default());
+        assert_eq!(Hashes::new(HashSelection::default()).finish(), Digests::default());
     }
 }

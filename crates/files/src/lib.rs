@@ -45,12 +45,12 @@ pub use extract::Contents;
 pub use extract::Extract;
 pub use extract::Extractable;
 pub use extract::Extracted;
+pub use manager::ContentFault;
 pub use manager::FORGET_EVERY;
 pub use manager::FileId;
 pub use manager::FileOptions;
 pub use manager::FileStart;
 pub use manager::Files;
-pub use manager::Trouble;
 pub use manager::TroubleKind;
 pub use manager::era;
 

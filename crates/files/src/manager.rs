@@ -104,7 +104,7 @@ impl Default for FileStart {
 
 /// What is wrong with a file's content, or with how it ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trouble {
+pub struct ContentFault {
     /// The file.
     pub fuid: Uid,
     /// The connection that carries it, if there is only one.
@@ -113,7 +113,7 @@ pub struct Trouble {
     pub kind: TroubleKind,
 }
 
-/// Kinds of [`Trouble`], by the log that reports them.
+/// Kinds of [`ContentFault`], by the log that reports them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TroubleKind {
     /// A weird, for weird.log.
@@ -226,7 +226,7 @@ pub struct Files {
     /// Whether parts wait for those before them.
     reassembles: bool,
     /// Faults of files that are not reported yet.
-    troubles: Vec<Trouble>,
+    troubles: Vec<ContentFault>,
     /// The name of the file that begins next, where it has that of another.
     next_name: Option<Uid>,
 }
@@ -776,7 +776,7 @@ impl Files {
 
     /// Faults of files since the last call, except those that [`expire`](Self::expire) and
     /// [`finish`](Self::finish) reported.
-    pub fn take_troubles(&mut self) -> Vec<Trouble> {
+    pub fn take_troubles(&mut self) -> Vec<ContentFault> {
         std::mem::take(&mut self.troubles)
     }
 
@@ -817,7 +817,7 @@ impl Files {
         logs: &mut Sinks,
         now: Time,
         packet: Time,
-        mut tell: impl FnMut(&mut Sinks, &Trouble),
+        mut tell: impl FnMut(&mut Sinks, &ContentFault),
     ) {
         while let Some(Reverse((due, ..))) = self.timers.peek()
             && *due <= now
@@ -871,7 +871,7 @@ impl Files {
         &mut self,
         logs: &mut Sinks,
         now: Time,
-        mut tell: impl FnMut(&mut Sinks, &Trouble),
+        mut tell: impl FnMut(&mut Sinks, &ContentFault),
     ) {
         let open = (0..).zip(&self.files).filter_map(|(index, file)| Some((index, file.as_ref()?)));
         let mut open: Vec<_> = open

@@ -153,7 +153,7 @@ fn basic_response(data: &[u8], weirds: &mut Vec<Weird>) -> Result<Vec<Certificat
     let mut list = body.universal(tag::SEQUENCE)?.items();
     let mut singles = Vec::new();
     while !list.is_empty() {
-        singles.push(Single::read(&mut list)?);
+        singles.push(SingleResponse::read(&mut list)?);
     }
     extensions(&mut body, 1)?;
     body.finish()?;
@@ -221,7 +221,7 @@ impl<'a> Id<'a> {
 }
 
 /// A SingleResponse.
-pub(crate) struct Single<'a> {
+pub(crate) struct SingleResponse<'a> {
     id: Id<'a>,
     state: State<'a>,
     this_update: Element<'a>,
@@ -235,7 +235,7 @@ enum State<'a> {
     Unknown,
 }
 
-impl<'a> Single<'a> {
+impl<'a> SingleResponse<'a> {
     fn read(reader: &mut Reader<'a>) -> Result<Self> {
         Ok(Self::with_extensions(reader)?.0)
     }

@@ -150,7 +150,7 @@ impl<'a> Details<'a> {
         let mut list = body.universal(tag::SEQUENCE)?.items();
         let mut single_extensions = Vec::new();
         while !list.is_empty() {
-            let (_, extensions) = ocsp::Single::with_extensions(&mut list)?;
+            let (_, extensions) = ocsp::SingleResponse::with_extensions(&mut list)?;
             single_extensions.push(match extensions {
                 Some(list) => text::list_of(list)?,
                 None => Vec::new(),

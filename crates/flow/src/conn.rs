@@ -20,17 +20,17 @@ pub struct Counts {
 }
 
 /// The lower halves of [`Counts`] in twelve bytes, since every live connection stores two. The
-/// upper halves, which few connections need, are in [`Rare`].
+/// upper halves, which few connections need, are in [`RareFacts`].
 #[derive(Clone, Copy, Debug, Default)]
-struct Low {
+struct LowHalves {
     ip_bytes: u32,
     payload: u32,
     packets: u32,
 }
 
-/// The upper halves of the numbers in [`Low`].
+/// The upper halves of the numbers in [`LowHalves`].
 #[derive(Clone, Copy, Debug, Default)]
-struct High {
+struct HighHalves {
     ip_bytes: u32,
     payload: u32,
 }
@@ -104,7 +104,7 @@ pub struct Conn {
     /// Seconds between checks for idleness, where these are periodic: the first packet this long
     /// after the previous check triggers one. 0: check when the idle time is over.
     pub look_every: u16,
-    low: [Low; 2],
+    low: [LowHalves; 2],
     /// The history of the connection.
     pub history: History,
     /// Confirmed protocols, in order of confirmation.
@@ -143,16 +143,16 @@ mod mark {
 #[derive(Clone, Debug, Default)]
 struct Facts {
     watched: Watched,
-    rare: Option<Box<Rare>>,
+    rare: Option<Box<RareFacts>>,
 }
 
 /// Facts that few connections have.
 #[derive(Clone, Debug, Default)]
-struct Rare {
+struct RareFacts {
     tunnel_parents: Vec<Uid>,
     vlans: u32,
     failed: Services,
-    high: [High; 2],
+    high: [HighHalves; 2],
     /// IPv6 flow label of each side's last packet, by [`Dir::index`].
     flow_labels: [Option<u32>; 2],
 }
@@ -187,7 +187,7 @@ impl Conn {
             last: start,
             timeout: TIMEOUT,
             look_every: 0,
-            low: [Low::default(); 2],
+            low: [LowHalves::default(); 2],
             history: History::default(),
             services: Services::default(),
             facts: None,
@@ -336,11 +336,11 @@ impl Conn {
         }
     }
 
-    fn rare(&self) -> Option<&Rare> {
+    fn rare(&self) -> Option<&RareFacts> {
         self.facts.as_ref()?.rare.as_deref()
     }
 
-    fn rare_mut(&mut self) -> &mut Rare {
+    fn rare_mut(&mut self) -> &mut RareFacts {
         self.facts.get_or_insert_default().rare.get_or_insert_default()
     }
 
@@ -449,7 +449,7 @@ impl Conn {
     #[inline]
     pub fn sent(&self, side: Dir) -> Counts {
         let low = self.low[side.index()];
-        let high = self.rare().map_or(High::default(), |r| r.high[side.index()]);
+        let high = self.rare().map_or(HighHalves::default(), |r| r.high[side.index()]);
         Counts {
             ip_bytes: whole(high.ip_bytes, low.ip_bytes),
             payload: whole(high.payload, low.payload),

@@ -26,7 +26,7 @@ pub use frag::FragmentEvent;
 pub use frag::FragmentLimits;
 pub use frag::Fragments;
 pub use history::History;
-pub use table::Found;
+pub use table::FoundConnection;
 pub use table::Hash;
 pub use table::Key;
 pub use table::Slot;

@@ -24,7 +24,7 @@ const SPARE: usize = 2;
 pub(crate) struct Slab<T> {
     /// A freed chunk has no capacity; entries beyond the length were never used.
     chunks: Vec<Vec<Option<T>>>,
-    used: Vec<Used>,
+    used: Vec<UsedEntries>,
     /// Chunks with a free entry, each once; the last one is filled first.
     roomy: Vec<u32>,
     len: usize,
@@ -36,7 +36,7 @@ pub(crate) struct Slab<T> {
 
 /// The used entries of a chunk.
 #[derive(Debug)]
-struct Used {
+struct UsedEntries {
     bits: [u64; CHUNK / 64],
     count: u32,
     /// Words of `bits` before this one have no free entry.
@@ -52,7 +52,7 @@ impl<T> Default for Slab<T> {
     }
 }
 
-impl Default for Used {
+impl Default for UsedEntries {
     fn default() -> Self {
         let mut bits = [0; CHUNK / 64];
         // The index without an entry.
@@ -61,7 +61,7 @@ impl Default for Used {
     }
 }
 
-impl Used {
+impl UsedEntries {
     /// The first free entry.
     #[inline]
     fn first_free(&mut self) -> Option<usize> {
@@ -152,7 +152,7 @@ impl<T> Slab<T> {
         }
         self.roomy.push(self.chunks.len() as u32);
         self.chunks.push(Vec::with_capacity(PLACES));
-        self.used.push(Used::default());
+        self.used.push(UsedEntries::default());
         self.held += 1;
         self.empty += 1;
         (self.chunks.len() - 1, 0)

@@ -175,7 +175,7 @@ impl Spare {
 
 /// The connection of a packet.
 #[derive(Debug)]
-pub struct Found<'a, X> {
+pub struct FoundConnection<'a, X> {
     /// Its index, valid until it is [removed](Table::remove).
     pub index: u32,
     /// The side that sent the packet.
@@ -274,17 +274,17 @@ impl<X> Table<X> {
 
     /// The connection a packet belongs to.
     #[inline(always)]
-    pub fn find(&self, hash: Hash, key: &Key) -> Option<Found<'_, X>> {
+    pub fn find(&self, hash: Hash, key: &Key) -> Option<FoundConnection<'_, X>> {
         self.index.find_map(hash.0, |index| {
             let slot = self.get(index)?;
-            Some(Found { index, from: key.sender_of(&slot.conn)?, slot })
+            Some(FoundConnection { index, from: key.sender_of(&slot.conn)?, slot })
         })
     }
 
     /// The hash of a key, and the connection with that key.
     // Every packet calls this; results stay in registers.
     #[inline(always)]
-    pub fn look_up(&self, key: &Key) -> (Hash, Option<Found<'_, X>>) {
+    pub fn look_up(&self, key: &Key) -> (Hash, Option<FoundConnection<'_, X>>) {
         let hash = self.hash(key);
         (hash, self.find(hash, key))
     }

@@ -83,7 +83,7 @@ struct Capture {
 
 /// The size of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Built {
+pub struct IndexSize {
     /// Connections and tunnels in it.
     pub lists: u64,
     /// Packets of the capture.
@@ -169,7 +169,7 @@ impl Builder {
     }
 
     /// Writes the index of a capture, whole or not at all.
-    pub fn write(&self, capture: &Path) -> Result<Built, Error> {
+    pub fn write(&self, capture: &Path) -> Result<IndexSize, Error> {
         let mut known = std::mem::take(&mut *lock(&self.capture));
         let mut shards = self.shared.take()?;
         let path = path_of(capture);
@@ -231,7 +231,7 @@ impl Builder {
             fs::create_dir_all(folder).map_err(failed)?;
         }
         whole(&path, &[&all, &blocks]).map_err(failed)?;
-        Ok(Built { lists: count, packets, bytes, forgotten })
+        Ok(IndexSize { lists: count, packets, bytes, forgotten })
     }
 }
 
@@ -424,7 +424,7 @@ mod tests {
     }
 
     /// The index of connections of one packet each, in two shards.
-    fn built(connections: u64, most: usize, finish: bool) -> Result<Built, Error> {
+    fn built(connections: u64, most: usize, finish: bool) -> Result<IndexSize, Error> {
         let name = format!("gannet-{}-index-{connections}-{most}-{finish}", std::process::id());
         let folder = std::env::temp_dir().join(name);
         fs::create_dir_all(&folder).unwrap();

@@ -48,7 +48,7 @@ mod varint;
 
 pub use analysis::Analysis;
 pub use build::Builder;
-pub use build::Built;
+pub use build::IndexSize;
 pub use build::RESTARTS_EVERY;
 pub use error::Error;
 pub use file::Index;

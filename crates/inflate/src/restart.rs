@@ -37,10 +37,10 @@ pub struct RestartPoint {
 
 /// The restart points of a file that is being read.
 #[derive(Clone, Debug)]
-pub struct RestartPoints(Arc<Mutex<Kept>>);
+pub struct RestartPoints(Arc<Mutex<PointList>>);
 
 #[derive(Debug)]
-struct Kept {
+struct PointList {
     points: Vec<RestartPoint>,
     /// Decompressed bytes from one point to the next, at least.
     every: u64,
@@ -56,10 +56,10 @@ impl RestartPoints {
 
     fn within(every: u64, most: usize) -> Self {
         let every = every.max(1);
-        Self(Arc::new(Mutex::new(Kept { points: Vec::new(), every, bytes: 0, most })))
+        Self(Arc::new(Mutex::new(PointList { points: Vec::new(), every, bytes: 0, most })))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, PointList> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -97,7 +97,7 @@ impl RestartPoints {
     }
 }
 
-impl Kept {
+impl PointList {
     fn next(&self) -> u64 {
         self.points.last().map_or(0, |last| last.offset).saturating_add(self.every)
     }

@@ -107,10 +107,10 @@ impl Rows {
 }
 
 /// Rows of two shards that are merged; both ranges precede all rows of other shards.
-pub(crate) struct Turns<'a>([Turn<'a>; 2]);
+pub(crate) struct MergedRows<'a>([ShardRows<'a>; 2]);
 
 /// The rows of one shard.
-struct Turn<'a> {
+struct ShardRows<'a> {
     bytes: &'a [u8],
     marks: &'a [(Key, u32)],
     next: usize,
@@ -118,14 +118,14 @@ struct Turn<'a> {
     start: usize,
 }
 
-impl<'a> Turns<'a> {
+impl<'a> MergedRows<'a> {
     /// From these start positions, the rows with a key before `limit`.
     pub(crate) fn new(rows: [(&'a Rows, usize); 2], limit: Key) -> Self {
         Self(rows.map(|(rows, next)| {
             let rest = rows.marks.get(next..).unwrap_or_default();
             let end = next + rest.partition_point(|mark| mark.0 < limit);
             let marks = rows.marks.get(..end).unwrap_or_default();
-            Turn { bytes: &rows.bytes, marks, next, start: rows.end(next) }
+            ShardRows { bytes: &rows.bytes, marks, next, start: rows.end(next) }
         }))
     }
 

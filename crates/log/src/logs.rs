@@ -19,9 +19,9 @@ use crate::collect::CHUNK;
 use crate::collect::CHUNK_REST;
 use crate::collect::COPIED;
 use crate::collect::Key;
+use crate::collect::MergedRows;
 use crate::collect::Rows;
 use crate::collect::Shape;
-use crate::collect::Turns;
 use crate::json::JsonTimes;
 use crate::packed::Output;
 use crate::packed::PackedRows;
@@ -247,7 +247,7 @@ impl Logs {
         rows: [(&Rows, usize); 2],
         limit: Key,
     ) -> [usize; 2] {
-        let mut turns = Turns::new(rows, limit);
+        let mut turns = MergedRows::new(rows, limit);
         let full_at = self.full_at;
         while let Some(stream) = self.streams.get_mut(place) {
             let mut is_full = false;

@@ -164,7 +164,7 @@ impl Progress {
 }
 
 /// What came of trying to do a block.
-enum Turn {
+enum Attempt {
     Did,
     NoRoom,
     Ended,
@@ -246,7 +246,7 @@ impl<W: Work> WorkerPool<W> {
             }
             drop(reorder);
             let Some(own) = &mut self.own else { return Ok(None) };
-            if matches!(self.shared.turn(own), Turn::Did) {
+            if matches!(self.shared.turn(own), Attempt::Did) {
                 continue;
             }
             let reorder = self.shared.reorder();
@@ -290,9 +290,9 @@ impl<M: Default + Send + 'static> Shared<M> {
     fn work_on<W: Work<Output = M>>(&self, work: &mut W) {
         loop {
             match self.turn(work) {
-                Turn::Did => {}
-                Turn::Ended => return,
-                Turn::NoRoom => {
+                Attempt::Did => {}
+                Attempt::Ended => return,
+                Attempt::NoRoom => {
                     let reorder = self.reorder();
                     if reorder.begun - reorder.taken >= self.ahead && !reorder.stopped {
                         self.wait(reorder);
@@ -303,15 +303,15 @@ impl<M: Default + Send + 'static> Shared<M> {
     }
 
     /// Reads some batches, if there is room for them, and works on them.
-    fn turn<W: Work<Output = M>>(&self, work: &mut W) -> Turn {
+    fn turn<W: Work<Output = M>>(&self, work: &mut W) -> Attempt {
         let mut spare = {
             let mut reorder = self.reorder();
             if reorder.stopped || reorder.total.is_some() {
-                return Turn::Ended;
+                return Attempt::Ended;
             }
             let room = self.ahead.saturating_sub(reorder.begun - reorder.taken).min(self.at_once);
             if room == 0 {
-                return Turn::NoRoom;
+                return Attempt::NoRoom;
             }
             reorder.begun += room;
             let from = reorder.spare.len().saturating_sub(room as usize);
@@ -342,7 +342,7 @@ impl<M: Default + Send + 'static> Shared<M> {
         for block in found.iter_mut().flatten() {
             work.batch(block.packets.batch(), &mut block.output);
         }
-        let turn = if found.is_empty() { Turn::Ended } else { Turn::Did };
+        let turn = if found.is_empty() { Attempt::Ended } else { Attempt::Did };
         let mut reorder = self.reorder();
         reorder.done.extend((first..).zip(found));
         reorder.total = reorder.total.or(total);

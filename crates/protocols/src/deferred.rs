@@ -51,7 +51,7 @@ const ORDER_KEPT: usize = 1_024;
 
 /// Decides the deferred items of all shards.
 #[derive(Default)]
-pub struct Whole {
+pub struct Decider {
     weirds: Weirds,
     tunnels: Tunnels,
     certificates: Certificates,
@@ -96,7 +96,7 @@ impl ItemPosition {
     }
 }
 
-impl Whole {
+impl Decider {
     /// Events have a listener.
     pub fn listen(&mut self) {
         self.is_listening = true;

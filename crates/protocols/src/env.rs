@@ -13,9 +13,9 @@ use gannet_base::UidMap;
 use gannet_base::UidSource;
 use gannet_dict::KeyedHash;
 use gannet_event::Sinks;
+use gannet_files::ContentFault;
 use gannet_files::FileId;
 use gannet_files::Files;
-use gannet_files::Trouble;
 use gannet_files::TroubleKind;
 use gannet_flow::Conn;
 
@@ -30,7 +30,7 @@ use crate::policy::Assets;
 use crate::policy::Policy;
 use crate::policy::View;
 use crate::policy::weirds;
-use crate::stack::streams::Followed;
+use crate::stack::streams::ReportedStreams;
 use crate::steering::Steering;
 use crate::weird::Weirds;
 
@@ -180,7 +180,7 @@ pub struct Env {
     /// Handlers have run since a violation of the current packet.
     pub(crate) has_handled: bool,
     /// Streams whose bytes listeners want.
-    pub(crate) streams: Followed,
+    pub(crate) streams: ReportedStreams,
     /// Files that scripts read, by their names.
     pub(crate) inputs: HashMap<String, FileId>,
     /// An analyzer is removed; what it raises at its end comes with the next data.
@@ -258,7 +258,7 @@ impl Env {
             syn: None,
             owed: UidMap::default(),
             has_handled: false,
-            streams: Followed::default(),
+            streams: ReportedStreams::default(),
             inputs: HashMap::new(),
             is_leaving: false,
             is_replaying: false,
@@ -574,7 +574,7 @@ fn tell(
     smb: &mut crate::smb::Shared,
     logs: &mut Sinks,
     now: Time,
-    trouble: &Trouble,
+    trouble: &ContentFault,
 ) {
     match &trouble.kind {
         TroubleKind::Weird { name, addl, source } => {

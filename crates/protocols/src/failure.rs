@@ -5,7 +5,7 @@ use gannet_base::Proto;
 use gannet_base::Time;
 use gannet_base::Uid;
 use gannet_event::Sinks;
-use gannet_files::Trouble;
+use gannet_files::ContentFault;
 use gannet_flow::Conn;
 
 use crate::Tag;
@@ -59,7 +59,13 @@ pub(crate) fn log(
 }
 
 /// Writes a row for a file, which names its connection but not the transport.
-pub(crate) fn log_file(logs: &mut Sinks, now: Time, file: &Trouble, analyzer: &str, reason: &str) {
+pub(crate) fn log_file(
+    logs: &mut Sinks,
+    now: Time,
+    file: &ContentFault,
+    analyzer: &str,
+    reason: &str,
+) {
     logs.write(&AnalyzerRow {
         ts: now,
         analyzer_kind: "file",

@@ -77,7 +77,7 @@ impl PartitionStream for CaptureRows {
             sent: Arc::new(AtomicU64::new(0)),
             skip: 0,
         };
-        let wanted = Wanted { log: self.log, limit: self.limit, until: self.until };
+        let wanted = QueryNeeds { log: self.log, limit: self.limit, until: self.until };
         let (paths, shared) = (self.paths.clone(), Arc::clone(&self.shared));
         builder.spawn_blocking(move || {
             if !shared.options.each {
@@ -124,7 +124,7 @@ impl Scan {
 
 /// What a query wants of captures.
 #[derive(Clone, Copy, Debug)]
-struct Wanted {
+struct QueryNeeds {
     log: &'static str,
     limit: Option<usize>,
     until: Option<i64>,
@@ -138,7 +138,7 @@ const OF_CONNECTIONS: [&str; 6] = ["conn", "dns", "http", "smtp", "ssh", "ssl"];
 const OUT_OF_ORDER: i64 = 60_000_000_000;
 
 /// Ends an analysis once no more rows up to a time can come from packets in order.
-struct Until {
+struct StopTime {
     /// In nanoseconds; packets before it may have rows that the query wants.
     time: i64,
     /// Packet time of the next look at all connections, and how long to wait after it.
@@ -146,7 +146,7 @@ struct Until {
     wait: i64,
 }
 
-impl Until {
+impl StopTime {
     fn new(micros: i64) -> Self {
         let time = micros.saturating_add(1).saturating_mul(1_000);
         Self { time, next: time.saturating_add(OUT_OF_ORDER), wait: 1_000_000_000 }
@@ -182,10 +182,15 @@ enum Ended {
     TooSoon,
 }
 
-fn analyse(scan: &Scan, wanted: Wanted, paths: &[PathBuf], shared: &Shared) -> Result<(), Error> {
+fn analyse(
+    scan: &Scan,
+    wanted: QueryNeeds,
+    paths: &[PathBuf],
+    shared: &Shared,
+) -> Result<(), Error> {
     // Standard input is not read a second time.
     let is_early = OF_CONNECTIONS.contains(&wanted.log) && !paths.iter().any(|path| is_stdin(path));
-    let until = wanted.until.filter(|_| is_early).map(Until::new);
+    let until = wanted.until.filter(|_| is_early).map(StopTime::new);
     if matches!(run(scan, wanted, until, paths, shared)?, Ended::TooSoon) {
         // An analysis of the same packets has the same rows in the same order, however many threads there are: the
         // first ones are those that the query has.
@@ -197,12 +202,12 @@ fn analyse(scan: &Scan, wanted: Wanted, paths: &[PathBuf], shared: &Shared) -> R
 
 fn run(
     scan: &Scan,
-    wanted: Wanted,
-    mut until: Option<Until>,
+    wanted: QueryNeeds,
+    mut until: Option<StopTime>,
     paths: &[PathBuf],
     shared: &Shared,
 ) -> Result<Ended, Error> {
-    let Wanted { log, limit, .. } = wanted;
+    let QueryNeeds { log, limit, .. } = wanted;
     let access = gannet_capture::Options { access: Access::Read, ..Default::default() };
     let mut stream = match paths {
         [path] if is_stdin(path) => Stream::from_reader(shared.stdin()?),

@@ -66,7 +66,7 @@ impl FunctionRewrite for Comparisons {
                 let (expr, low) = with(&expr, *low)?;
                 let (expr, high) = with(&expr, *high)?;
                 if expr.is_volatile() {
-                    let once = ScalarUDF::from(Once::new());
+                    let once = ScalarUDF::from(BetweenOnce::new());
                     let args = vec![expr, low, high];
                     let between =
                         Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(once), args));
@@ -113,17 +113,17 @@ fn no_network(of: &Expr, with: &Expr, schema: &DFSchema) -> Result<()> {
 
 /// `BETWEEN` of a value that is another one each time that it is computed, such as `random()`: it is computed once.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Once {
+struct BetweenOnce {
     signature: Signature,
 }
 
-impl Once {
+impl BetweenOnce {
     fn new() -> Self {
         Self { signature: Signature::comparable(3, Volatility::Immutable) }
     }
 }
 
-impl ScalarUDFImpl for Once {
+impl ScalarUDFImpl for BetweenOnce {
     fn name(&self) -> &str {
         "between"
     }

@@ -317,7 +317,7 @@ impl Session {
             }
             let found =
                 self.resolve(parts, &declared).map_err(|(error, span)| error.at(sql, span))?;
-            let Some(Found { name, table, sources, ident }) = found else { return Ok(None) };
+            let Some(FoundTable { name, table, sources, ident }) = found else { return Ok(None) };
             columns.extend(table.schema().fields().iter().map(|field| field.name().clone()));
             captures.extend(captures_of(&sources));
             inputs.extend(paths_of(&sources));
@@ -420,7 +420,7 @@ impl Session {
         &self,
         parts: &[Ident],
         declared: &names::Declared,
-    ) -> Result<Option<Found>, (Error, datafusion::sql::sqlparser::tokenizer::Span)> {
+    ) -> Result<Option<FoundTable>, (Error, datafusion::sql::sqlparser::tokenizer::Span)> {
         let Some(first) = parts.first() else { return Ok(None) };
         let wrong = |error| (error, first.span);
         let name = &first.value;
@@ -435,7 +435,7 @@ impl Session {
                 let table =
                     LogTable::new(&log, &sources, mentioned, &self.shared).map_err(wrong)?;
                 let missing = || wrong(Error::query(format!("{name} has no log '{log}'")));
-                Ok(Some(Found::new(name, table.ok_or_else(missing)?, sources, first)))
+                Ok(Some(FoundTable::new(name, table.ok_or_else(missing)?, sources, first)))
             }
             [_] => {
                 let known = self.tables();
@@ -444,7 +444,7 @@ impl Session {
                 let table =
                     LogTable::new(log, &self.sources, mentioned, &self.shared).map_err(wrong)?;
                 let table = table.ok_or_else(|| wrong(self.no_table(name)))?;
-                Ok(Some(Found::new(log, table, Vec::new(), first)))
+                Ok(Some(FoundTable::new(log, table, Vec::new(), first)))
             }
             [_, log] if is_path(first) => {
                 let mut skipped = Vec::new();
@@ -458,7 +458,7 @@ impl Session {
                     (Error::query(what).with_hint(hint), log.span)
                 };
                 let full = format!("{name}.{}", log.value);
-                Ok(Some(Found::new(&full, table.ok_or_else(missing)?, sources, first)))
+                Ok(Some(FoundTable::new(&full, table.ok_or_else(missing)?, sources, first)))
             }
             [_, ending] if !is_schema(name) => {
                 let path = format!("{name}.{}", ending.value);
@@ -503,7 +503,7 @@ fn runtime(threads: usize) -> Result<Runtime, Error> {
 }
 
 /// A table that a name stands for.
-struct Found {
+struct FoundTable {
     /// Under which it is registered.
     name: String,
     table: LogTable,
@@ -512,7 +512,7 @@ struct Found {
     ident: Ident,
 }
 
-impl Found {
+impl FoundTable {
     fn new(name: &str, table: LogTable, sources: Vec<Source>, at: &Ident) -> Self {
         let ident = Ident { value: name.to_owned(), quote_style: Some('"'), span: at.span };
         Self { name: name.to_owned(), table, sources, ident }

@@ -104,7 +104,7 @@ impl AggregateUDFImpl for CheckedSum {
         }
         let return_field = widened(&args.return_field);
         let inner = self.inner.accumulator(AccumulatorArgs { return_field, ..args })?;
-        Ok(Box::new(Wide { inner }))
+        Ok(Box::new(WideningAccumulator { inner }))
     }
 
     fn create_sliding_accumulator(
@@ -125,7 +125,7 @@ impl AggregateUDFImpl for CheckedSum {
         }
         let return_field = widened(&args.return_field);
         let args = AccumulatorArgs { return_field, ..args };
-        Ok(Box::new(Wide { inner: self.inner.create_sliding_accumulator(args)? }))
+        Ok(Box::new(WideningAccumulator { inner: self.inner.create_sliding_accumulator(args)? }))
     }
 
     fn groups_accumulator_supported(&self, args: AccumulatorArgs<'_>) -> bool {
@@ -141,7 +141,7 @@ impl AggregateUDFImpl for CheckedSum {
         }
         let return_field = widened(&args.return_field);
         let args = AccumulatorArgs { return_field, ..args };
-        Ok(Box::new(Wide { inner: self.inner.create_groups_accumulator(args)? }))
+        Ok(Box::new(WideningAccumulator { inner: self.inner.create_groups_accumulator(args)? }))
     }
 
     fn reverse_expr(&self) -> ReversedUDAF {
@@ -155,7 +155,7 @@ impl AggregateUDFImpl for CheckedSum {
 
 /// An accumulator that takes integers, and adds them wider.
 #[derive(Debug)]
-struct Wide<A> {
+struct WideningAccumulator<A> {
     inner: A,
 }
 
@@ -163,7 +163,7 @@ fn wide(values: &[ArrayRef]) -> Result<Vec<ArrayRef>> {
     values.iter().map(|array| Ok(cast(array, &WIDE)?)).collect()
 }
 
-impl Accumulator for Wide<Box<dyn Accumulator>> {
+impl Accumulator for WideningAccumulator<Box<dyn Accumulator>> {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         self.inner.update_batch(&wide(values)?)
     }
@@ -257,7 +257,7 @@ impl Accumulator for DistinctInWindow {
     }
 }
 
-impl GroupsAccumulator for Wide<Box<dyn GroupsAccumulator>> {
+impl GroupsAccumulator for WideningAccumulator<Box<dyn GroupsAccumulator>> {
     fn update_batch(
         &mut self,
         values: &[ArrayRef],

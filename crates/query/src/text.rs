@@ -531,7 +531,7 @@ pub(crate) fn mixed_schemas(
 struct Columns {
     /// Those of Zeek's log, and whether a row has them.
     known: Vec<(Field, bool)>,
-    others: Vec<(String, Found)>,
+    others: Vec<(String, ColumnValues)>,
     row: Vec<(String, Value)>,
 }
 
@@ -553,7 +553,7 @@ impl Columns {
             } else if let Some((_, found)) = others.iter_mut().find(|(known, _)| known == name) {
                 found.add(value);
             } else if others.len() < COLUMNS {
-                let mut found = Found::default();
+                let mut found = ColumnValues::default();
                 found.add(value);
                 others.push((name.clone(), found));
             }
@@ -573,7 +573,7 @@ impl Columns {
 
 /// What values of a column are.
 #[derive(Clone, Copy, Debug, Default)]
-struct Found {
+struct ColumnValues {
     bools: bool,
     integers: bool,
     doubles: bool,
@@ -581,7 +581,7 @@ struct Found {
     lists: bool,
 }
 
-impl Found {
+impl ColumnValues {
     fn add(&mut self, value: &Value) {
         match value {
             Value::Null => {}
@@ -766,7 +766,7 @@ mod tests {
     #[test]
     fn types_of_json() {
         let ty = |name: &str, values: Value| {
-            let mut found = Found::default();
+            let mut found = ColumnValues::default();
             values.as_array().unwrap().iter().for_each(|value| found.add(value));
             found.ty(name)
         };

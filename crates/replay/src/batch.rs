@@ -18,7 +18,7 @@ pub(crate) const MAX_CLIENTS: usize = 1 << (64 - PLACE_BITS - u16::BITS);
 
 /// A query of the batch.
 #[derive(Clone, Debug)]
-pub(crate) struct Out {
+pub(crate) struct BatchQuery {
     pub(crate) client: u32,
     start: u32,
     len: u16,
@@ -29,7 +29,7 @@ pub(crate) struct Out {
     pub(crate) again: Option<u64>,
 }
 
-impl Out {
+impl BatchQuery {
     /// Bytes of the message.
     pub(crate) fn len(&self) -> usize {
         usize::from(self.len)
@@ -39,12 +39,12 @@ impl Out {
 /// Queries that go out together.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
-    outs: Vec<Out>,
+    outs: Vec<BatchQuery>,
     /// The messages, in the order of `outs`.
     data: Vec<u8>,
     /// What [`order`](Self::order) works with.
     keys: Vec<u64>,
-    other_outs: Vec<Out>,
+    other_outs: Vec<BatchQuery>,
     other_data: Vec<u8>,
 }
 
@@ -80,7 +80,7 @@ impl Batch {
         // Within MAX_BYTES and one message more.
         let start = self.data.len() as u32;
         self.data.extend_from_slice(message);
-        self.outs.push(Out { client, start, len, id, due, again });
+        self.outs.push(BatchQuery { client, start, len, id, due, again });
     }
 
     /// Gives the last message its id; its bytes.
@@ -111,7 +111,7 @@ impl Batch {
         for key in keys {
             let out = &outs[(*key & (MAX_QUERIES as u64 - 1)) as usize];
             let start = out.start as usize;
-            other_outs.push(Out { start: other_data.len() as u32, ..out.clone() });
+            other_outs.push(BatchQuery { start: other_data.len() as u32, ..out.clone() });
             other_data.extend_from_slice(&data[start..start + out.len()]);
         }
         std::mem::swap(outs, other_outs);
@@ -125,7 +125,7 @@ impl Batch {
     }
 
     /// Some of the queries.
-    pub(crate) fn get(&self, part: Range<usize>) -> &[Out] {
+    pub(crate) fn get(&self, part: Range<usize>) -> &[BatchQuery] {
         self.outs.get(part).unwrap_or_default()
     }
 
@@ -177,7 +177,7 @@ mod tests {
     }
 
     fn texts(batch: &Batch) -> Vec<(u32, &str)> {
-        let text = |o: &Out| &batch.data[o.start as usize..o.start as usize + o.len()];
+        let text = |o: &BatchQuery| &batch.data[o.start as usize..o.start as usize + o.len()];
         batch.outs.iter().map(|o| (o.client, std::str::from_utf8(text(o)).unwrap())).collect()
     }
 

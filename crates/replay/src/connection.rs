@@ -316,7 +316,7 @@ impl Connection {
         &mut self,
         bytes: &[u8],
         mut out: impl FnMut(&mut Waiting, &[u8]),
-    ) -> Result<(), h2::Broken> {
+    ) -> Result<(), h2::ProtocolError> {
         let waiting = &mut self.waiting;
         if let Some(h2) = &mut self.h2 {
             h2.take(bytes, |id, body| {

@@ -16,7 +16,7 @@ use crate::block::Origin;
 use crate::compare::Observer;
 use crate::compare::Pairs;
 use crate::rewrite::Rewriter;
-use crate::source::Found;
+use crate::source::InputItem;
 use crate::source::Query;
 use crate::source::Seen;
 use crate::source::Source;
@@ -30,7 +30,7 @@ const MAX_SOURCES: usize = 1 << 20;
 pub(crate) struct Feed<'a> {
     options: &'a Options,
     source: Source,
-    deal: Deal<'a>,
+    deal: ClientAssignment<'a>,
     /// What earlier rounds over the input read.
     earlier: Seen,
     round: u64,
@@ -42,7 +42,7 @@ pub(crate) struct Feed<'a> {
 }
 
 /// The results of the feed.
-pub(crate) struct Fed {
+pub(crate) struct FeedResults {
     pub(crate) seen: Seen,
     /// Queries that were to be changed and could not, and why the first of them.
     pub(crate) unchanged: Option<(u64, String)>,
@@ -57,7 +57,7 @@ pub(crate) struct Fed {
 }
 
 /// Gives queries their due times and clients.
-struct Deal<'a> {
+struct ClientAssignment<'a> {
     options: &'a Options,
     /// A block a thread, being filled.
     blocks: Vec<Block>,
@@ -83,7 +83,7 @@ impl<'a> Feed<'a> {
     pub(crate) fn open(options: &'a Options, answers: Option<&'a Observer>) -> Result<Self, Error> {
         let mut blocks = Vec::new();
         blocks.resize_with(options.threads.max(1), Block::default);
-        let deal = Deal {
+        let deal = ClientAssignment {
             options,
             blocks,
             sources: HashMap::default(),
@@ -168,8 +168,8 @@ impl<'a> Feed<'a> {
         let mut late = false;
         while !stopped() && !late && !pairs.is_empty() {
             let more = source.read(&mut |found| match found {
-                Found::Query(query) => late |= query.time > last.saturating_add(PATIENCE),
-                Found::Response { exchange, bytes } => pairs.answered(*exchange, bytes),
+                InputItem::Query(query) => late |= query.time > last.saturating_add(PATIENCE),
+                InputItem::Response { exchange, bytes } => pairs.answered(*exchange, bytes),
             })?;
             if !more {
                 break;
@@ -178,7 +178,7 @@ impl<'a> Feed<'a> {
         Ok(())
     }
 
-    pub(crate) fn finish(self) -> Fed {
+    pub(crate) fn finish(self) -> FeedResults {
         let mut seen = self.earlier;
         add(&mut seen, self.source.seen());
         seen.remarks.extend(self.trouble);
@@ -193,21 +193,21 @@ impl<'a> Feed<'a> {
             .or_else(|| (seconds > 0.0 && queries > 1).then(|| (queries - 1) as f64 / seconds));
         let (sources, last_due) = (self.deal.sources.len(), self.deal.last_due);
         let forgotten = self.pairs.as_ref().map_or(0, Pairs::forgotten);
-        Fed { seen, unchanged, forgotten, sources, asked, last_due }
+        FeedResults { seen, unchanged, forgotten, sources, asked, last_due }
     }
 
     /// Reads on by one batch.
     fn read(&mut self) -> Result<(), Error> {
         let Self { source, deal, pairs, .. } = self;
         let more = source.read(&mut |found| match found {
-            Found::Query(query) => {
+            InputItem::Query(query) => {
                 if let Some(origin) = deal.add(query)
                     && let Some((pairs, exchange)) = pairs.as_mut().zip(query.exchange)
                 {
                     pairs.asked(exchange, query.bytes, origin);
                 }
             }
-            Found::Response { exchange, bytes } => {
+            InputItem::Response { exchange, bytes } => {
                 if let Some(pairs) = pairs {
                     pairs.answered(*exchange, bytes);
                 }
@@ -231,7 +231,7 @@ impl<'a> Feed<'a> {
     }
 }
 
-impl Deal<'_> {
+impl ClientAssignment<'_> {
     /// Passes a query to its sender; `None` once the limit of queries is reached.
     fn add(&mut self, query: &Query<'_>) -> Option<Origin> {
         let limit = self.options.limit.unwrap_or(u64::MAX);

@@ -63,7 +63,7 @@ struct Entry {
 
 /// A query that was given up.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Withdrawn {
+pub(crate) struct WithdrawnQuery {
     /// When it was first sent.
     pub(crate) first_sent: u64,
     /// Where it comes from.
@@ -73,11 +73,11 @@ pub(crate) struct Withdrawn {
 }
 
 impl Entry {
-    fn withdraw(&mut self) -> Withdrawn {
+    fn withdraw(&mut self) -> WithdrawnQuery {
         self.state = State::Lost;
         let tries = self.tries;
         let again = self.kept.take().filter(|_| tries > 0).map(|kept| (kept, tries));
-        Withdrawn { first_sent: self.first_sent, origin: self.origin, again }
+        WithdrawnQuery { first_sent: self.first_sent, origin: self.origin, again }
     }
 }
 
@@ -206,7 +206,7 @@ impl Waiting {
 
     /// Gives the query that was first sent with `id` at `first_sent` up, if it still waits: another
     /// answer to it is late.
-    pub(crate) fn withdraw(&mut self, id: u16, first_sent: u64) -> Option<Withdrawn> {
+    pub(crate) fn withdraw(&mut self, id: u16, first_sent: u64) -> Option<WithdrawnQuery> {
         let at = self.place(id);
         let same =
             |e: &&mut Entry| e.id == id && e.first_sent == first_sent && e.state == State::Waiting;
@@ -216,7 +216,7 @@ impl Waiting {
     }
 
     /// Gives up all queries that wait.
-    pub(crate) fn withdraw_all(&mut self) -> impl Iterator<Item = Withdrawn> {
+    pub(crate) fn withdraw_all(&mut self) -> impl Iterator<Item = WithdrawnQuery> {
         self.waiting = 0;
         self.entries.iter_mut().filter(|e| e.state == State::Waiting).map(Entry::withdraw)
     }
@@ -304,7 +304,7 @@ mod tests {
         let again = Some((message(ids[1], b'a', false).into_boxed_slice(), 2));
         assert_eq!(
             w.withdraw(ids[1], 7),
-            Some(Withdrawn { first_sent: 7, origin: 3.into(), again })
+            Some(WithdrawnQuery { first_sent: 7, origin: 3.into(), again })
         );
         assert_eq!(w.withdraw(ids[1], 7), None);
         assert_eq!(w.answer(ids[1], &message(ids[1], b'a', true)), Verdict::Late);

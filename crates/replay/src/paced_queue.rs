@@ -60,18 +60,18 @@ const LOOK: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub(crate) struct Start {
     /// Senders that are not ready, and when the run started once they all are.
-    state: Mutex<(usize, Option<Began>)>,
+    state: Mutex<(usize, Option<ClockPair>)>,
     known: Condvar,
 }
 
 /// The same moment by two clocks.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Began {
+pub(crate) struct ClockPair {
     pub(crate) at: Instant,
     pub(crate) wall: SystemTime,
 }
 
-impl Began {
+impl ClockPair {
     fn soon() -> Self {
         Self { at: Instant::now() + HEAD_START, wall: SystemTime::now() + HEAD_START }
     }
@@ -88,15 +88,15 @@ impl Start {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.0 = state.0.saturating_sub(1);
         if state.0 == 0 && state.1.is_none() {
-            state.1 = Some(Began::soon());
+            state.1 = Some(ClockPair::soon());
             self.known.notify_all();
         }
     }
 
     /// When it started; where it did not, it does now.
-    pub(crate) fn began(&self) -> Began {
+    pub(crate) fn began(&self) -> ClockPair {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        *state.1.get_or_insert_with(Began::soon)
+        *state.1.get_or_insert_with(ClockPair::soon)
     }
 
     /// Waits until all are ready, or `stopped`.

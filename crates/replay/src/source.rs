@@ -76,7 +76,7 @@ pub struct Exchange {
 
 /// An item found in an input.
 #[derive(Clone, Copy, Debug)]
-pub enum Found<'a> {
+pub enum InputItem<'a> {
     /// A query.
     Query(Query<'a>),
     /// A response, which is not sent.
@@ -181,7 +181,7 @@ impl Source {
     ///
     /// # Errors
     /// Where a list cannot be read.
-    pub fn read(&mut self, out: &mut impl FnMut(&Found<'_>)) -> Result<bool, Error> {
+    pub fn read(&mut self, out: &mut impl FnMut(&InputItem<'_>)) -> Result<bool, Error> {
         let seen = &mut self.seen;
         match &mut self.kind {
             Kind::Capture { stream, filter, extractor } => {
@@ -208,11 +208,11 @@ impl Source {
                             let exchange = Exchange { client: m.source, server: m.destination };
                             let exchange = Some(exchange);
                             let (packet, bytes) = (packet.number, m.bytes);
-                            out(&Found::Query(Query { time, packet, exchange, bytes }));
+                            out(&InputItem::Query(Query { time, packet, exchange, bytes }));
                         } else {
                             seen.responses += 1;
                             let exchange = Exchange { client: m.destination, server: m.source };
-                            out(&Found::Response { exchange, bytes: m.bytes });
+                            out(&InputItem::Response { exchange, bytes: m.bytes });
                         }
                     });
                 }
@@ -235,7 +235,12 @@ impl Source {
                         Ok(true) => {
                             seen.queries += 1;
                             let (packet, bytes) = (*number, &message[..]);
-                            out(&Found::Query(Query { time: 0, packet, exchange: None, bytes }));
+                            out(&InputItem::Query(Query {
+                                time: 0,
+                                packet,
+                                exchange: None,
+                                bytes,
+                            }));
                         }
                         Ok(false) => {}
                         Err(error) => {
@@ -263,8 +268,8 @@ mod tests {
         std::fs::write(&path, b"a.test A\n# no\nb.test FOO\n\xff\xff A\nc.test").unwrap();
         let mut source = Source::open(&Input::List(path.clone())).unwrap();
         let mut lens = Vec::new();
-        let mut take = |found: &Found<'_>| {
-            if let Found::Query(query) = found {
+        let mut take = |found: &InputItem<'_>| {
+            if let InputItem::Query(query) = found {
                 lens.push(query.bytes.len());
             }
         };

@@ -7,27 +7,30 @@ mod support;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use gannet_replay::Against;
-use gannet_replay::Behaviour;
 use gannet_replay::Compared;
 use gannet_replay::FIELDS;
 use gannet_replay::Fields;
 use gannet_replay::Input;
 use gannet_replay::Live;
 use gannet_replay::Options;
+use gannet_replay::ReferenceAnswers;
 use gannet_replay::Report;
+use gannet_replay::ServerBehaviour;
 use gannet_replay::Timing;
 use gannet_replay::Transport;
 
 use support::Capture;
 use support::Running;
 
-fn compare(options: &Options, against: &Against) -> (Compared, Vec<serde_json::Value>) {
+fn compare(options: &Options, against: &ReferenceAnswers) -> (Compared, Vec<serde_json::Value>) {
     let (_, compared, lines) = reported(options, against);
     (compared, lines)
 }
 
-fn reported(options: &Options, against: &Against) -> (Report, Compared, Vec<serde_json::Value>) {
+fn reported(
+    options: &Options,
+    against: &ReferenceAnswers,
+) -> (Report, Compared, Vec<serde_json::Value>) {
     let mut lines = Vec::new();
     let watch = (&AtomicBool::new(false), &Live::default());
     let (report, compared) =
@@ -50,10 +53,10 @@ fn answers_of_the_capture_are_found_whatever_the_order_they_come_in() {
         [(Transport::Udp, 1, 0), (Transport::Udp, 2, 30), (Transport::Tcp, 2, 0)]
     {
         let delay = Duration::from_millis(delay);
-        let server = Running::new(Behaviour { delay, ..Behaviour::default() });
+        let server = Running::new(ServerBehaviour { delay, ..ServerBehaviour::default() });
         let base = capture.options(server.address);
         let (compared, lines) =
-            compare(&Options { transport, threads, timeout, ..base }, &Against::Capture);
+            compare(&Options { transport, threads, timeout, ..base }, &ReferenceAnswers::Capture);
         server.end();
         assert_eq!((compared.pairs, compared.same), (600, 450));
         assert_eq!((compared.only_target, compared.only_other), (0, 0));
@@ -74,9 +77,9 @@ fn answers_of_the_capture_are_found_whatever_the_order_they_come_in() {
 #[test]
 fn the_last_answers_are_found_where_a_limit_ends_the_queries() {
     let capture = Capture::answered("compare-limit", 50, 1000);
-    let server = Running::new(Behaviour::default());
+    let server = Running::new(ServerBehaviour::default());
     let options = Options { limit: Some(20), ..capture.options(server.address) };
-    let (compared, _) = compare(&options, &Against::Capture);
+    let (compared, _) = compare(&options, &ReferenceAnswers::Capture);
     server.end();
     assert_eq!((compared.pairs, compared.same, compared.only_target), (20, 19, 0));
 }
@@ -84,10 +87,10 @@ fn the_last_answers_are_found_where_a_limit_ends_the_queries() {
 #[test]
 fn a_second_server_gets_the_same_queries() {
     let capture = Capture::new("compare-two", 500, 0, 3);
-    let first = Running::new(Behaviour { drop: 0.1, ..Behaviour::default() });
-    let second = Running::new(Behaviour { rcode: 5, ..Behaviour::default() });
+    let first = Running::new(ServerBehaviour { drop: 0.1, ..ServerBehaviour::default() });
+    let second = Running::new(ServerBehaviour { rcode: 5, ..ServerBehaviour::default() });
     let timing = Timing::Rate(5_000.0);
-    let against = Against::parse(&second.address.to_string(), 53, false).unwrap();
+    let against = ReferenceAnswers::parse(&second.address.to_string(), 53, false).unwrap();
     let options = Options { timing, ..capture.options(first.address) };
     let (report, compared, lines) = reported(&options, &against);
     let (first, second) = (first.end(), second.end());
@@ -126,9 +129,9 @@ fn a_second_server_gets_the_same_queries() {
 fn a_difference_of_a_list_names_the_line_of_its_query() {
     let path = std::env::temp_dir().join(format!("gannet-lines-{}.txt", std::process::id()));
     std::fs::write(&path, "# names\na.test\n\nb.test AAAA\n").unwrap();
-    let first = Running::new(Behaviour::default());
-    let second = Running::new(Behaviour { rcode: 3, ..Behaviour::default() });
-    let against = Against::parse(&second.address.to_string(), 53, false).unwrap();
+    let first = Running::new(ServerBehaviour::default());
+    let second = Running::new(ServerBehaviour { rcode: 3, ..ServerBehaviour::default() });
+    let against = ReferenceAnswers::parse(&second.address.to_string(), 53, false).unwrap();
     let options = Options::new(Input::List(path.clone()), first.address);
     let (_, mut lines) = compare(&options, &against);
     for server in [first, second] {

@@ -7,8 +7,8 @@ mod support;
 
 use std::time::Duration;
 
-use gannet_replay::Behaviour;
 use gannet_replay::Options;
+use gannet_replay::ServerBehaviour;
 use gannet_replay::Timing;
 use gannet_replay::Transport;
 
@@ -23,7 +23,7 @@ use support::secured;
 #[test]
 fn every_query_is_answered_on_its_stream() {
     let capture = Capture::new("https-all", 3000, 20_000, 5);
-    let server = Running::https(Behaviour::default(), &identity());
+    let server = Running::https(ServerBehaviour::default(), &identity());
     let options = secured(&capture, server.address, Transport::Https, anybody());
     run_whole(3000, options);
     let served = server.end();
@@ -34,8 +34,13 @@ fn every_query_is_answered_on_its_stream() {
 fn what_a_server_spoils_settles_nothing() {
     let capture = Capture::new("https-spoil", 1000, 0, 3);
     let delay = Duration::from_millis(20);
-    let behaviour =
-        Behaviour { drop: 0.1, garbage: 0.1, mismatch: 0.1, delay, ..Behaviour::default() };
+    let behaviour = ServerBehaviour {
+        drop: 0.1,
+        garbage: 0.1,
+        mismatch: 0.1,
+        delay,
+        ..ServerBehaviour::default()
+    };
     let server = Running::https(behaviour, &identity());
     let (timing, timeout) = (Timing::Rate(10_000.0), Duration::from_secs(1));
     let options = secured(&capture, server.address, Transport::Https, anybody());
@@ -52,7 +57,7 @@ fn what_a_server_spoils_settles_nothing() {
 #[test]
 fn a_client_without_http_gets_no_answer() {
     let capture = Capture::new("https-tls", 10, 1_000_000, 1);
-    let server = Running::https(Behaviour::default(), &identity());
+    let server = Running::https(ServerBehaviour::default(), &identity());
     let timeout = Duration::from_millis(300);
     let options = secured(&capture, server.address, Transport::Tls, anybody());
     let report = run(&Options { timeout, ..options });

@@ -10,11 +10,11 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use gannet_replay::Behaviour;
 use gannet_replay::Error;
 use gannet_replay::Input;
 use gannet_replay::Live;
 use gannet_replay::Options;
+use gannet_replay::ServerBehaviour;
 use gannet_replay::Timing;
 
 use support::Capture;
@@ -27,7 +27,7 @@ fn every_query_is_sent_once_and_answered_at_any_number_of_threads_and_clients() 
     for (threads, clients, segmentation) in
         [(1, None, true), (2, None, true), (2, Some(1), true), (3, Some(5), false)]
     {
-        let server = Running::new(Behaviour::default());
+        let server = Running::new(ServerBehaviour::default());
         let base = capture.options(server.address);
         let timeout = Duration::from_secs(3);
         let report = run(&Options { threads, clients, segmentation, timeout, ..base });
@@ -44,7 +44,7 @@ fn every_query_is_sent_once_and_answered_at_any_number_of_threads_and_clients() 
 #[test]
 fn original_time_is_kept_and_never_early() {
     let capture = Capture::new("time", 300, 1_000_000, 3);
-    let server = Running::new(Behaviour::default());
+    let server = Running::new(ServerBehaviour::default());
     for (speed, milliseconds) in [(1.0, 299.0), (2.0, 149.5), (0.5, 598.0)] {
         let timing = Timing::Original { speed };
         let report = run(&Options { timing, ..capture.options(server.address) });
@@ -115,7 +115,7 @@ fn the_rate_sent_leaves_retries_out() {
 #[test]
 fn rates_and_loops_go_by_the_clock() {
     let capture = Capture::new("rate", 100, 0, 3);
-    let server = Running::new(Behaviour::default());
+    let server = Running::new(ServerBehaviour::default());
     let base = capture.options(server.address);
     let report = run(&Options { timing: Timing::Rate(2000.0), loops: 5, ..base.clone() });
     assert_eq!(report.counts().sent, 500);
@@ -132,7 +132,7 @@ fn rates_and_loops_go_by_the_clock() {
 #[test]
 fn a_lossy_server_loses_what_it_says_it_lost() {
     let capture = Capture::new("lossy", 2000, 0, 4);
-    let server = Running::new(Behaviour { drop: 0.1, ..Behaviour::default() });
+    let server = Running::new(ServerBehaviour { drop: 0.1, ..ServerBehaviour::default() });
     let report =
         run(&Options { timing: Timing::Rate(20_000.0), ..capture.options(server.address) });
     let served = server.end();
@@ -145,7 +145,7 @@ fn a_lossy_server_loses_what_it_says_it_lost() {
 #[test]
 fn retries_win_back_most_of_what_is_lost() {
     let capture = Capture::new("retries", 1000, 0, 4);
-    let server = Running::new(Behaviour { drop: 0.2, ..Behaviour::default() });
+    let server = Running::new(ServerBehaviour { drop: 0.2, ..ServerBehaviour::default() });
     let timing = Timing::Rate(20_000.0);
     let report = run(&Options { timing, retries: 4, ..capture.options(server.address) });
     let served = server.end();
@@ -158,8 +158,10 @@ fn retries_win_back_most_of_what_is_lost() {
 #[test]
 fn late_answers_are_late_and_not_answers() {
     let capture = Capture::new("late", 200, 1_000_000, 2);
-    let server =
-        Running::new(Behaviour { delay: Duration::from_millis(60), ..Behaviour::default() });
+    let server = Running::new(ServerBehaviour {
+        delay: Duration::from_millis(60),
+        ..ServerBehaviour::default()
+    });
     let timeout = Duration::from_millis(20);
     let report = run(&Options { timeout, ..capture.options(server.address) });
     server.end();
@@ -172,7 +174,8 @@ fn late_answers_are_late_and_not_answers() {
 #[test]
 fn garbage_and_answers_to_other_questions_settle_nothing() {
     let capture = Capture::new("garbage", 2000, 0, 4);
-    let behaviour = Behaviour { garbage: 0.1, mismatch: 0.1, double: 0.1, ..Behaviour::default() };
+    let behaviour =
+        ServerBehaviour { garbage: 0.1, mismatch: 0.1, double: 0.1, ..ServerBehaviour::default() };
     let server = Running::new(behaviour);
     let report =
         run(&Options { timing: Timing::Rate(20_000.0), ..capture.options(server.address) });
@@ -188,7 +191,7 @@ fn garbage_and_answers_to_other_questions_settle_nothing() {
 #[test]
 fn a_server_that_dies_answers_no_more_and_the_report_says_so() {
     let capture = Capture::new("dies", 2000, 200_000, 4);
-    let server = Running::new(Behaviour { queries: Some(500), ..Behaviour::default() });
+    let server = Running::new(ServerBehaviour { queries: Some(500), ..ServerBehaviour::default() });
     let report = run(&capture.options(server.address));
     let served = server.end();
     let counts = report.counts();
@@ -212,7 +215,7 @@ fn a_closed_port() {
 #[test]
 fn a_stop_leaves_a_report_of_what_was() {
     let capture = Capture::new("stop", 1000, 5_000_000, 2);
-    let server = Running::new(Behaviour { sink: true, ..Behaviour::default() });
+    let server = Running::new(ServerBehaviour { sink: true, ..ServerBehaviour::default() });
     let stop = AtomicBool::new(false);
     let options = capture.options(server.address);
     let options = Options { timeout: Duration::from_secs(60), ..options };
@@ -232,7 +235,7 @@ fn a_stop_leaves_a_report_of_what_was() {
 #[test]
 fn without_answers_queries_go_out_as_they_were() {
     let capture = Capture::new("sink", 1500, 0, 1);
-    let server = Running::new(Behaviour { sink: true, ..Behaviour::default() });
+    let server = Running::new(ServerBehaviour { sink: true, ..ServerBehaviour::default() });
     let timing = Timing::Rate(50_000.0);
     let report = run(&Options { timing, answers: false, ..capture.options(server.address) });
     std::thread::sleep(Duration::from_millis(100));
@@ -244,7 +247,7 @@ fn without_answers_queries_go_out_as_they_were() {
 #[test]
 fn sources_are_taken_from_a_range() {
     let capture = Capture::new("range", 60, 0, 3);
-    let server = Running::new(Behaviour::default());
+    let server = Running::new(ServerBehaviour::default());
     let bind = gannet_replay::parse_range("127.77.0.0/24");
     let report = run(&Options { bind, ..capture.options(server.address) });
     server.end();
@@ -254,7 +257,7 @@ fn sources_are_taken_from_a_range() {
 #[test]
 fn reports_are_read_by_machines() {
     let capture = Capture::new("json", 500, 1_000_000, 3);
-    let server = Running::new(Behaviour { rcode: 3, ..Behaviour::default() });
+    let server = Running::new(ServerBehaviour { rcode: 3, ..ServerBehaviour::default() });
     let interval = Duration::from_millis(100);
     let warm_up = Duration::from_millis(100);
     let report = run(&Options { interval, warm_up, ..capture.options(server.address) });
@@ -301,7 +304,7 @@ fn what_holds_no_query_is_an_error_that_helps() {
 fn a_run_whose_input_cannot_be_read_again_has_a_report() {
     let path = std::env::temp_dir().join(format!("gannet-again-{}.txt", std::process::id()));
     std::fs::write(&path, "a.test A\nb.test A\n").unwrap();
-    let server = Running::new(Behaviour::default());
+    let server = Running::new(ServerBehaviour::default());
     let base = Options::new(Input::List(path.clone()), server.address);
     let options = Options { loops: 0, timing: Timing::Rate(1_000.0), ..base };
     let (stop, live) = (AtomicBool::new(false), Live::default());

@@ -14,9 +14,9 @@ use std::process::Command;
 use std::time::Duration;
 use std::time::Instant;
 
-use gannet_replay::Behaviour;
 use gannet_replay::Options;
 use gannet_replay::Policy;
+use gannet_replay::ServerBehaviour;
 use gannet_replay::Timing;
 use gannet_replay::Tls;
 use gannet_replay::Transport;
@@ -41,7 +41,7 @@ fn every_query_is_answered_over_its_clients_connection() {
     let capture = Capture::new("quic-all", 2000, 20_000, 5);
     let identity = identity();
     for (threads, timing) in [(1, Timing::Original { speed: 1.0 }), (2, Timing::Max)] {
-        let server = Running::quic(Behaviour::default(), &identity);
+        let server = Running::quic(ServerBehaviour::default(), &identity);
         let report =
             run(&Options { threads, timing, ..options(&capture, server.address, anybody()) });
         let served = server.end();
@@ -57,7 +57,7 @@ fn every_query_is_answered_over_its_clients_connection() {
 #[test]
 fn more_queries_than_a_connection_may_have_open_wait_their_turn() {
     let capture = Capture::new("quic-many", 5000, 0, 1);
-    let server = Running::quic(Behaviour::default(), &identity());
+    let server = Running::quic(ServerBehaviour::default(), &identity());
     let (timing, in_flight) = (Timing::Max, 4000);
     let report =
         run(&Options { timing, in_flight, ..options(&capture, server.address, anybody()) });
@@ -69,7 +69,7 @@ fn more_queries_than_a_connection_may_have_open_wait_their_turn() {
 fn sessions_go_on_where_they_may() {
     let capture = Capture::new("quic-resume", 20, 30_000_000, 1);
     for resumption in [true, false] {
-        let server = Running::quic(Behaviour::default(), &identity());
+        let server = Running::quic(ServerBehaviour::default(), &identity());
         let policy = Policy { queries: Some(1), resumption, ..Policy::default() };
         let report = run(&Options { policy, ..options(&capture, server.address, anybody()) });
         server.end();
@@ -90,7 +90,7 @@ fn only_servers_that_are_trusted_get_queries() {
     let file = std::env::temp_dir().join(format!("gannet-doq-{}.pem", std::process::id()));
     std::fs::write(&file, identity.pem()).unwrap();
     let trust = Trust::File(PathBuf::from(&file));
-    let server = Running::quic(Behaviour::default(), &identity);
+    let server = Running::quic(ServerBehaviour::default(), &identity);
     for (name, answered) in [("127.0.0.1", 10), ("dns.test", 10), ("other.test", 0)] {
         let tls = Tls::new(name, &trust).unwrap();
         let report = run(&options(&capture, server.address, tls));
@@ -109,8 +109,13 @@ fn only_servers_that_are_trusted_get_queries() {
 #[test]
 fn what_a_server_spoils_settles_nothing() {
     let capture = Capture::new("quic-spoil", 1000, 0, 3);
-    let behaviour =
-        Behaviour { drop: 0.1, garbage: 0.1, mismatch: 0.1, double: 0.1, ..Behaviour::default() };
+    let behaviour = ServerBehaviour {
+        drop: 0.1,
+        garbage: 0.1,
+        mismatch: 0.1,
+        double: 0.1,
+        ..ServerBehaviour::default()
+    };
     let server = Running::quic(behaviour, &identity());
     let (timing, timeout) = (Timing::Rate(10_000.0), Duration::from_secs(1));
     let report = run(&Options { timing, timeout, ..options(&capture, server.address, anybody()) });
@@ -125,7 +130,8 @@ fn what_a_server_spoils_settles_nothing() {
 fn late_answers_are_not_answers_and_lost_queries_go_again() {
     let capture = Capture::new("quic-late", 100, 4_000_000, 2);
     let delay = Duration::from_millis(200);
-    let server = Running::quic(Behaviour { delay, ..Behaviour::default() }, &identity());
+    let server =
+        Running::quic(ServerBehaviour { delay, ..ServerBehaviour::default() }, &identity());
     let timeout = Duration::from_millis(50);
     let base = options(&capture, server.address, anybody());
     let report = run(&Options { timeout, retries: 1, ..base });
@@ -144,7 +150,7 @@ fn a_closed_port_or_one_without_quic() {
     let counts = report.counts();
     assert_eq!((counts.sent, counts.unsent), (0, 20), "{counts:?}");
     assert!(counts.refused > 0 && counts.connections == 0, "{counts:?}");
-    let plain = Running::new(Behaviour::default());
+    let plain = Running::new(ServerBehaviour::default());
     let timeout = Duration::from_millis(300);
     let report = run(&Options { timeout, ..options(&capture, plain.address, anybody()) });
     plain.end();
@@ -154,7 +160,7 @@ fn a_closed_port_or_one_without_quic() {
 #[test]
 fn a_server_that_dies_breaks_connections_and_the_report_says_so() {
     let capture = Capture::new("quic-dies", 2000, 200_000, 4);
-    let behaviour = Behaviour { queries: Some(500), ..Behaviour::default() };
+    let behaviour = ServerBehaviour { queries: Some(500), ..ServerBehaviour::default() };
     let server = Running::quic(behaviour, &identity());
     let timeout = Duration::from_secs(1);
     let report = run(&Options { timeout, ..options(&capture, server.address, anybody()) });
@@ -168,7 +174,7 @@ fn a_server_that_dies_breaks_connections_and_the_report_says_so() {
 #[test]
 fn without_answers_all_that_was_sent_arrives() {
     let capture = Capture::new("quic-sink", 1500, 0, 3);
-    let behaviour = Behaviour { sink: true, ..Behaviour::default() };
+    let behaviour = ServerBehaviour { sink: true, ..ServerBehaviour::default() };
     let server = Running::quic(behaviour, &identity());
     let timing = Timing::Rate(20_000.0);
     let base = options(&capture, server.address, anybody());
@@ -234,7 +240,7 @@ fn a_client_of_others_is_answered() {
     let identity = identity();
     let authority = std::env::temp_dir().join(format!("gannet-doq-ca-{}.pem", std::process::id()));
     std::fs::write(&authority, identity.pem()).unwrap();
-    let server = Running::quic(Behaviour::default(), &identity);
+    let server = Running::quic(ServerBehaviour::default(), &identity);
     let output = Command::new(python)
         .arg(script)
         .arg("ask")

@@ -12,9 +12,9 @@ use std::net::TcpListener;
 use std::net::TcpStream;
 use std::time::Duration;
 
-use gannet_replay::Behaviour;
 use gannet_replay::Options;
 use gannet_replay::Policy;
+use gannet_replay::ServerBehaviour;
 use gannet_replay::Timing;
 use gannet_replay::Transport;
 
@@ -32,7 +32,7 @@ fn options(capture: &Capture, target: SocketAddr) -> Options {
 fn every_query_goes_over_the_connection_of_its_client_and_is_answered() {
     let capture = Capture::new("tcp-all", 3000, 20_000, 7);
     for (threads, clients) in [(1, None), (2, None), (2, Some(1)), (3, Some(5))] {
-        let server = Running::new(Behaviour::default());
+        let server = Running::new(ServerBehaviour::default());
         let report = run(&Options { threads, clients, ..options(&capture, server.address) });
         let served = server.end();
         let counts = report.counts();
@@ -50,7 +50,7 @@ fn every_query_goes_over_the_connection_of_its_client_and_is_answered() {
 #[test]
 fn as_fast_as_answers_come_with_many_in_flight() {
     let capture = Capture::new("tcp-max", 5000, 0, 3);
-    let server = Running::new(Behaviour::default());
+    let server = Running::new(ServerBehaviour::default());
     let report = run(&Options { timing: Timing::Max, ..options(&capture, server.address) });
     server.end();
     assert_eq!((report.counts().answered, report.counts().connections), (5000, 3));
@@ -59,7 +59,7 @@ fn as_fast_as_answers_come_with_many_in_flight() {
 #[test]
 fn a_connection_has_as_many_queries_as_it_may() {
     let capture = Capture::new("tcp-few", 1000, 20_000, 2);
-    let server = Running::new(Behaviour::default());
+    let server = Running::new(ServerBehaviour::default());
     let policy = Policy { queries: Some(10), ..Policy::default() };
     let report = run(&Options { policy, ..options(&capture, server.address) });
     let served = server.end();
@@ -71,7 +71,7 @@ fn a_connection_has_as_many_queries_as_it_may() {
 fn an_idle_connection_is_closed_and_another_opened() {
     // A query each 150 ms from one client.
     let capture = Capture::new("tcp-idle", 5, 150_000_000, 1);
-    let server = Running::new(Behaviour::default());
+    let server = Running::new(ServerBehaviour::default());
     let policy = Policy { idle: Duration::from_millis(20), ..Policy::default() };
     let report = run(&Options { policy, ..options(&capture, server.address) });
     let served = server.end();
@@ -82,8 +82,10 @@ fn an_idle_connection_is_closed_and_another_opened() {
 #[test]
 fn a_connection_that_may_not_be_idle_stays_for_its_answers() {
     let capture = Capture::new("tcp-not-idle", 5, 20_000_000, 1);
-    let server =
-        Running::new(Behaviour { delay: Duration::from_millis(5), ..Behaviour::default() });
+    let server = Running::new(ServerBehaviour {
+        delay: Duration::from_millis(5),
+        ..ServerBehaviour::default()
+    });
     let policy = Policy { idle: Duration::ZERO, ..Policy::default() };
     let report = run(&Options { policy, ..options(&capture, server.address) });
     let served = server.end();
@@ -93,8 +95,13 @@ fn a_connection_that_may_not_be_idle_stays_for_its_answers() {
 #[test]
 fn what_a_server_spoils_settles_nothing() {
     let capture = Capture::new("tcp-spoil", 2000, 0, 4);
-    let behaviour =
-        Behaviour { drop: 0.1, garbage: 0.1, mismatch: 0.1, double: 0.1, ..Behaviour::default() };
+    let behaviour = ServerBehaviour {
+        drop: 0.1,
+        garbage: 0.1,
+        mismatch: 0.1,
+        double: 0.1,
+        ..ServerBehaviour::default()
+    };
     let server = Running::new(behaviour);
     let timing = Timing::Rate(20_000.0);
     let timeout = Duration::from_secs(1);
@@ -112,7 +119,7 @@ fn what_a_server_spoils_settles_nothing() {
 fn late_answers_are_late_and_not_answers() {
     let capture = Capture::new("tcp-late", 100, 4_000_000, 2);
     let delay = Duration::from_millis(100);
-    let server = Running::new(Behaviour { delay, ..Behaviour::default() });
+    let server = Running::new(ServerBehaviour { delay, ..ServerBehaviour::default() });
     let timeout = Duration::from_millis(30);
     let report = run(&Options { timeout, ..options(&capture, server.address) });
     server.end();
@@ -124,7 +131,7 @@ fn late_answers_are_late_and_not_answers() {
 #[test]
 fn a_query_without_an_answer_is_sent_again() {
     let capture = Capture::new("tcp-again", 1000, 0, 4);
-    let server = Running::new(Behaviour { drop: 0.2, ..Behaviour::default() });
+    let server = Running::new(ServerBehaviour { drop: 0.2, ..ServerBehaviour::default() });
     let (timing, timeout) = (Timing::Rate(20_000.0), Duration::from_millis(500));
     let base = options(&capture, server.address);
     let report = run(&Options { timing, timeout, retries: 4, ..base });
@@ -138,7 +145,7 @@ fn a_query_without_an_answer_is_sent_again() {
 #[test]
 fn a_server_that_dies_breaks_connections_and_the_report_says_so() {
     let capture = Capture::new("tcp-dies", 2000, 200_000, 4);
-    let server = Running::new(Behaviour { queries: Some(500), ..Behaviour::default() });
+    let server = Running::new(ServerBehaviour { queries: Some(500), ..ServerBehaviour::default() });
     let report = run(&options(&capture, server.address));
     let served = server.end();
     let counts = report.counts();
@@ -201,7 +208,7 @@ fn half_a_message_for_ever_breaks_the_connection() {
 #[test]
 fn without_answers_all_that_was_sent_arrives() {
     let capture = Capture::new("tcp-sink", 1500, 0, 3);
-    let server = Running::new(Behaviour::default());
+    let server = Running::new(ServerBehaviour::default());
     let timing = Timing::Rate(50_000.0);
     let report = run(&Options { timing, answers: false, ..options(&capture, server.address) });
     std::thread::sleep(Duration::from_millis(100));

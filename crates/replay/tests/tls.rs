@@ -10,9 +10,9 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use gannet_replay::Behaviour;
 use gannet_replay::Options;
 use gannet_replay::Policy;
+use gannet_replay::ServerBehaviour;
 use gannet_replay::Timing;
 use gannet_replay::Tls;
 use gannet_replay::Transport;
@@ -34,7 +34,7 @@ fn every_query_is_answered_over_its_clients_session() {
     let capture = Capture::new("tls-all", 2000, 20_000, 5);
     let identity = identity();
     for (threads, timing) in [(1, Timing::Original { speed: 1.0 }), (2, Timing::Max)] {
-        let server = Running::secure(Behaviour::default(), &identity);
+        let server = Running::secure(ServerBehaviour::default(), &identity);
         let report =
             run(&Options { threads, timing, ..options(&capture, server.address, anybody()) });
         let served = server.end();
@@ -50,7 +50,7 @@ fn every_query_is_answered_over_its_clients_session() {
 fn sessions_go_on_where_they_may() {
     let capture = Capture::new("tls-resume", 20, 30_000_000, 1);
     for resumption in [true, false] {
-        let server = Running::secure(Behaviour::default(), &identity());
+        let server = Running::secure(ServerBehaviour::default(), &identity());
         let policy = Policy { queries: Some(1), resumption, ..Policy::default() };
         let report = run(&Options { policy, ..options(&capture, server.address, anybody()) });
         server.end();
@@ -73,7 +73,7 @@ fn only_servers_that_are_trusted_get_queries() {
     let trust = Trust::File(PathBuf::from(&file));
     let other = file.with_extension("other");
     std::fs::write(&other, self::identity().pem()).unwrap();
-    let server = Running::secure(Behaviour::default(), &identity);
+    let server = Running::secure(ServerBehaviour::default(), &identity);
     for (name, trust, answered) in [
         ("127.0.0.1", &trust, 10),
         ("dns.test", &trust, 10),
@@ -98,7 +98,8 @@ fn only_servers_that_are_trusted_get_queries() {
 #[test]
 fn what_a_server_spoils_settles_nothing() {
     let capture = Capture::new("tls-spoil", 1000, 0, 3);
-    let behaviour = Behaviour { drop: 0.1, garbage: 0.1, mismatch: 0.1, ..Behaviour::default() };
+    let behaviour =
+        ServerBehaviour { drop: 0.1, garbage: 0.1, mismatch: 0.1, ..ServerBehaviour::default() };
     let server = Running::secure(behaviour, &identity());
     let (timing, timeout) = (Timing::Rate(10_000.0), Duration::from_secs(1));
     let report = run(&Options { timing, timeout, ..options(&capture, server.address, anybody()) });
@@ -112,7 +113,7 @@ fn what_a_server_spoils_settles_nothing() {
 #[test]
 fn a_server_without_tls_gets_no_query() {
     let capture = Capture::new("tls-plain", 10, 1_000_000, 1);
-    let server = Running::new(Behaviour::default());
+    let server = Running::new(ServerBehaviour::default());
     let timeout = Duration::from_millis(300);
     let report = run(&Options { timeout, ..options(&capture, server.address, anybody()) });
     let served = server.end();

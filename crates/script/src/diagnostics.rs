@@ -72,12 +72,12 @@ pub struct Diagnostic {
     /// What Zeek says, bytes of strings among it.
     pub text: Vec<u8>,
     /// The subjects of the diagnostic, for its rich form.
-    pub about: About,
+    pub about: Subjects,
 }
 
 /// The subjects of a diagnostic, which its rich form labels.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct About {
+pub struct Subjects {
     /// Expressions that the message names.
     pub exprs: [Option<ExprId>; 2],
     /// Types that the message names.
@@ -103,7 +103,7 @@ pub struct Traffic {
     pub uid: String,
 }
 
-impl Default for About {
+impl Default for Subjects {
     fn default() -> Self {
         Self {
             exprs: [None; 2],

@@ -2,7 +2,7 @@
 
 use crate::ast::{Body, Expr, Function, Stmt};
 use crate::coverage::Conditional;
-use crate::diagnostics::{About, Diagnostic, Diagnostics, Severity};
+use crate::diagnostics::{Diagnostic, Diagnostics, Severity, Subjects};
 use crate::ids::{Arena, BodyId, ExprId, FuncId, GlobalId, LocalId, Name, StmtId, TypeId};
 use crate::names::Names;
 use crate::source::{Sources, Span};
@@ -84,7 +84,7 @@ impl Program {
     /// Emits a diagnostic with a place and no object.
     pub fn report(&mut self, severity: Severity, span: Span, text: impl Into<Vec<u8>>) {
         let location = self.sources.location(span);
-        let about = About::default();
+        let about = Subjects::default();
         self.emit(&Diagnostic { severity, span, location, text: text.into(), about });
     }
 

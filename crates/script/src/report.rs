@@ -1,7 +1,7 @@
 //! Errors about objects: Zeek's `error in PLACE and PLACE: MESSAGE (TEXT and TEXT)`.
 
 use crate::describe;
-use crate::diagnostics::{About, Diagnostic, Severity};
+use crate::diagnostics::{Diagnostic, Severity, Subjects};
 use crate::ids::{ExprId, GlobalId, StmtId, TypeId};
 use crate::program::Program;
 use crate::source::Span;
@@ -66,12 +66,12 @@ impl Program {
         let wanted = self.wanted.take();
         let (place, span) = self.object_place(object);
         let mut location = place;
-        let mut about = About {
+        let mut about = Subjects {
             exprs: [object.expr(), None],
             types: [object.ty().or(wanted), None],
             message: message.len(),
             other: self.near.take().unwrap_or(Span::NOWHERE),
-            ..About::default()
+            ..Subjects::default()
         };
         if let Some(other) = other {
             let (place, span) = self.object_place(other);

@@ -7,7 +7,7 @@ use crate::Ip;
 use crate::Network;
 use crate::Tcp;
 use crate::Udp;
-use crate::Upper;
+use crate::UpperLayer;
 use crate::icmp;
 use crate::ip_with;
 use crate::link_with;
@@ -91,7 +91,7 @@ impl<'a> Transport<'a> {
         if ip.fragment.is_some_and(|fragment| fragment.offset > 0) {
             return Self::Fragment;
         }
-        if ip.upper != Upper::Payload {
+        if ip.upper != UpperLayer::Payload {
             return Self::Other;
         }
         let read = match ip.protocol {

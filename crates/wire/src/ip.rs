@@ -34,14 +34,14 @@ pub struct Ip<'a> {
     /// 4 or 6.
     pub version: u8,
     /// What the IPv6 headers lead to.
-    pub upper: Upper,
+    pub upper: UpperLayer,
     /// Set if this is a fragment.
     pub fragment: Option<Fragment>,
 }
 
 /// What the IPv6 extension headers lead to. IPv4 always leads to its payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Upper {
+pub enum UpperLayer {
     /// The payload, of type [`Ip::protocol`].
     Payload,
     /// Encryption (RFC 4303): the rest cannot be read.

@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::error::Layer;
 use crate::ip::Fragment;
 use crate::ip::Ip;
-use crate::ip::Upper;
+use crate::ip::UpperLayer;
 
 /// Bytes of a header without options.
 pub(crate) const MIN_LEN: usize = 20;
@@ -91,7 +91,7 @@ pub(crate) fn parse<'a>(
         protocol: head[field::PROTOCOL],
         ttl: head[field::TTL],
         version: 4,
-        upper: Upper::Payload,
+        upper: UpperLayer::Payload,
         fragment,
     })
 }
@@ -122,7 +122,7 @@ pub fn plain(data: &[u8], wire_len: u32, verify_checksum: bool) -> Option<Ip<'_>
         protocol: head[field::PROTOCOL],
         ttl: head[field::TTL],
         version: 4,
-        upper: Upper::Payload,
+        upper: UpperLayer::Payload,
         fragment: None,
     })
 }

@@ -10,7 +10,7 @@ use crate::error::Ipv6Fault;
 use crate::error::Layer;
 use crate::ip::Fragment;
 use crate::ip::Ip;
-use crate::ip::Upper;
+use crate::ip::UpperLayer;
 use crate::ipv4::put;
 use crate::protocol;
 
@@ -88,14 +88,14 @@ pub(crate) fn parse<'a>(
         ttl: head[field::HOP_LIMIT],
         version: 6,
         upper: match chain.last {
-            protocol::ESP => Upper::Esp,
-            protocol::MOBILITY => Upper::Mobility,
-            _ => Upper::Payload,
+            protocol::ESP => UpperLayer::Esp,
+            protocol::MOBILITY => UpperLayer::Mobility,
+            _ => UpperLayer::Payload,
         },
         fragment: (chain.last == protocol::IPV6_FRAGMENT)
             .then(|| fragment(bytes::from(header, chain.last_at))),
     };
-    if ip.upper == Upper::Mobility {
+    if ip.upper == UpperLayer::Mobility {
         mobility(&ip, bytes::from(header, chain.last_at), verify_checksum, odd)?;
     }
     Ok(ip)
@@ -123,7 +123,7 @@ pub(crate) fn plain(data: &[u8], wire_len: u32) -> Option<Ip<'_>> {
         protocol: next,
         ttl: head[field::HOP_LIMIT],
         version: 6,
-        upper: Upper::Payload,
+        upper: UpperLayer::Payload,
         fragment: None,
     })
 }
@@ -484,7 +484,7 @@ mod tests {
     fn encryption_and_mobility_end_the_chain() {
         let p = packet(protocol::ESP, &[0, 0, 0, 1, 0, 0, 0, 2, 9, 9, 9, 9]);
         let v = ip(&p, p.len() as u32, true).unwrap();
-        assert_eq!((v.upper, v.protocol, v.header_len), (Upper::Esp, protocol::NONE, 48));
+        assert_eq!((v.upper, v.protocol, v.header_len), (UpperLayer::Esp, protocol::NONE, 48));
         let mut mh = [59, 0, 5, 0, 0, 0, 0, 0];
         let mut sum = Sum::default();
         sum.add(&packet(0, &[])[8..40]);
@@ -492,7 +492,7 @@ mod tests {
         sum.add(&mh);
         mh[4..6].copy_from_slice(&sum.checksum());
         let p = packet(protocol::MOBILITY, &mh);
-        assert_eq!(ip(&p, p.len() as u32, true).unwrap().upper, Upper::Mobility);
+        assert_eq!(ip(&p, p.len() as u32, true).unwrap().upper, UpperLayer::Mobility);
         let mut bad = p.clone();
         bad[47] ^= 1;
         let error = ip(&bad, p.len() as u32, true).unwrap_err();

@@ -70,7 +70,7 @@ pub use icmp::Icmp;
 pub use icmp::icmp;
 pub use ip::Fragment;
 pub use ip::Ip;
-pub use ip::Upper;
+pub use ip::UpperLayer;
 pub use ip::ip;
 pub use ip::ip_with;
 pub use ipv4::plain as plain_ip;

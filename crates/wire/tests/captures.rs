@@ -15,7 +15,7 @@ use gannet_wire::Ipv6Fault;
 use gannet_wire::Layer;
 use gannet_wire::MAX_TUNNEL_DEPTH;
 use gannet_wire::Network;
-use gannet_wire::Upper;
+use gannet_wire::UpperLayer;
 use gannet_wire::checksum;
 use gannet_wire::protocol;
 use gannet_wire::tunnel;
@@ -161,7 +161,7 @@ impl Walk {
                 return;
             }
         }
-        if ip.upper == Upper::Payload {
+        if ip.upper == UpperLayer::Payload {
             let lacking = wire_len - (data.len() as u32).min(wire_len);
             self.transport(&ip, lacking, tunnels);
         }

@@ -22,13 +22,13 @@ mod speed;
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    what: Option<What>,
+    what: Option<Benchmark>,
     #[command(flatten)]
     speed: speed::Args,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum Benchmark {
     Dict(dict::Args),
     /// Count allocations of the second half of fixed traffic: `KIND PACKETS ALLOCATIONS` a line
     Allocations,
@@ -39,11 +39,11 @@ enum What {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     match &args.what {
-        Some(What::Dict(args)) => dict::run(args)?,
-        Some(What::Allocations) => speed::allocations()?,
-        Some(What::Ring(args)) => ring::run(args)?,
+        Some(Benchmark::Dict(args)) => dict::run(args)?,
+        Some(Benchmark::Allocations) => speed::allocations()?,
+        Some(Benchmark::Ring(args)) => ring::run(args)?,
         #[cfg(target_os = "linux")]
-        Some(What::Send(args)) => send::run(args)?,
+        Some(Benchmark::Send(args)) => send::run(args)?,
         None => return speed::run(&args.speed),
     }
     Ok(Outcome::Done)

@@ -145,12 +145,12 @@ fn load_program(path: &Path) -> anyhow::Result<Program> {
 }
 
 /// What picks packets, for any link type.
-pub(super) enum Picker {
+pub(super) enum PacketPicker {
     Filter(Filter),
     Program(Box<dyn Engine>),
 }
 
-impl Picker {
+impl PacketPicker {
     pub(super) fn new(source: &Source) -> Result<Self, gannet_filter::Error> {
         Ok(match source {
             Source::Expression(text, dialect) => {

@@ -21,7 +21,7 @@ use super::compile::DialectName;
 use super::sink;
 use super::sink::Limit;
 use super::sink::Sink;
-use super::source::Picker;
+use super::source::PacketPicker;
 use super::source::Source;
 use crate::out;
 use crate::outcome::Outcome;
@@ -76,7 +76,7 @@ pub(super) struct Args {
 
 /// A filter, and where its packets go.
 struct Output {
-    picker: Picker,
+    picker: PacketPicker,
     sink: Option<Sink>,
     count: u64,
 }
@@ -184,10 +184,10 @@ fn limit(args: &Args) -> Result<Option<Limit>, String> {
 }
 
 /// The filters, or why one of them does not apply to the files.
-fn pickers(sources: &[Source], files: &[PathBuf]) -> Result<Vec<Picker>, String> {
-    let pickers = sources.iter().map(Picker::new).collect::<Result<Vec<_>, _>>();
+fn pickers(sources: &[Source], files: &[PathBuf]) -> Result<Vec<PacketPicker>, String> {
+    let pickers = sources.iter().map(PacketPicker::new).collect::<Result<Vec<_>, _>>();
     let pickers = pickers.map_err(|error| error.to_string())?;
-    for filter in pickers.iter().filter_map(Picker::filter) {
+    for filter in pickers.iter().filter_map(PacketPicker::filter) {
         if let Some(why) = unanswered::in_advance(filter, files) {
             return Err(why);
         }
@@ -197,7 +197,7 @@ fn pickers(sources: &[Source], files: &[PathBuf]) -> Result<Vec<Picker>, String>
 
 /// Opens the file of each filter, if there is one. `has_blocks` says whether there are blocks other than packets to keep.
 fn open(
-    pickers: Vec<Picker>,
+    pickers: Vec<PacketPicker>,
     write: &[PathBuf],
     files: &[PathBuf],
     (limit, has_blocks): (Option<Limit>, bool),

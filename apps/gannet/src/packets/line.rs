@@ -17,7 +17,7 @@ use gannet_wire::Network;
 use gannet_wire::Tcp;
 use gannet_wire::Transport;
 use gannet_wire::Udp;
-use gannet_wire::Upper;
+use gannet_wire::UpperLayer;
 use gannet_wire::protocol;
 
 /// How lines look.
@@ -155,8 +155,8 @@ impl Printer {
                 ip.src, ip.dst, fragment.id, fragment.offset, ip.payload_len
             ));
         }
-        let is_tunnel =
-            ip.upper == Upper::Payload && matches!(ip.protocol, protocol::IPV4 | protocol::IPV6);
+        let is_tunnel = ip.upper == UpperLayer::Payload
+            && matches!(ip.protocol, protocol::IPV4 | protocol::IPV6);
         match transport {
             Transport::Tcp(tcp) => self.tcp(ip, tcp),
             Transport::Udp(udp) => self.udp(ip, udp),
@@ -308,8 +308,8 @@ fn hex(bytes: &[u8]) -> String {
 /// What a datagram carries, by its protocol number.
 pub(super) fn name_of(ip: &Ip<'_>) -> String {
     let name = match ip.protocol {
-        _ if ip.upper == Upper::Esp => "ESP",
-        _ if ip.upper == Upper::Mobility => "Mobility",
+        _ if ip.upper == UpperLayer::Esp => "ESP",
+        _ if ip.upper == UpperLayer::Mobility => "Mobility",
         protocol::ICMP => "ICMP",
         2 => "IGMP",
         protocol::IPV4 => "IPv4",

@@ -28,7 +28,7 @@ use crate::stop::Stop;
 use crate::terminal::Terminal;
 use line::Printer;
 use slices::Asked;
-pub(crate) use slices::Wanted;
+pub(crate) use slices::PacketSelection;
 use summary::Summary;
 
 const EXAMPLES: &str = "\
@@ -217,7 +217,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let terminal = Terminal::new(false);
     let (files, filter) = args.input();
     if !args.uid.is_empty() {
-        let wanted: Vec<_> = args.uid.iter().map(|uid| Wanted::all(uid.clone())).collect();
+        let wanted: Vec<_> = args.uid.iter().map(|uid| PacketSelection::all(uid.clone())).collect();
         let write = args.write.as_deref();
         return slices::run(&files, &Asked::Same(&wanted), args.printer(), None, write, args.count);
     }

@@ -27,13 +27,13 @@ use crate::filter::like;
 use crate::index::warn_of_forgotten;
 use crate::outcome::Outcome;
 use crate::paths;
-use crate::paths::Found;
+use crate::paths::FoundFile;
 use crate::paths::InputFile;
 use crate::terminal::Terminal;
 
 /// Packets that are wanted: those of a uid, or of one of its requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Wanted {
+pub(crate) struct PacketSelection {
     pub(crate) uid: String,
     /// From this time on and before that one, in microseconds since 1970.
     pub(crate) within: Option<(i64, i64)>,
@@ -43,7 +43,7 @@ pub(crate) struct Wanted {
     pub(crate) is_stream: bool,
 }
 
-impl Wanted {
+impl PacketSelection {
     /// All packets of a uid.
     pub(crate) fn all(uid: String) -> Self {
         Self { uid, within: None, message: None, is_stream: false }
@@ -77,19 +77,19 @@ fn message(packet: &Packet<'_>) -> Option<u16> {
 /// The packets that are wanted of captures.
 pub(super) enum Asked<'a> {
     /// The same uids of each: where several captures have one of them, that is reported.
-    Same(&'a [Wanted]),
+    Same(&'a [PacketSelection]),
     /// Those that rows of each capture name.
     #[cfg(feature = "sql")]
     OfEach {
         /// The packets that are wanted of a capture; an error was reported.
-        rows: &'a dyn Fn(&Path) -> Result<Vec<Wanted>, Outcome>,
+        rows: &'a dyn Fn(&Path) -> Result<Vec<PacketSelection>, Outcome>,
         /// The error where no capture has such rows.
         nothing: &'a str,
     },
 }
 
 impl Asked<'_> {
-    fn of(&self, file: &Path) -> Result<Cow<'_, [Wanted]>, Outcome> {
+    fn of(&self, file: &Path) -> Result<Cow<'_, [PacketSelection]>, Outcome> {
         let _ = file;
         match self {
             Self::Same(wanted) => Ok(Cow::Borrowed(wanted)),
@@ -245,7 +245,7 @@ pub(super) fn run(
 
 /// The captures that paths name: of folders those with an index, and those that lack one.
 fn captures(paths: &[PathBuf]) -> io::Result<Vec<PathBuf>> {
-    let is_capture = |found: &Found| {
+    let is_capture = |found: &FoundFile| {
         let file = std::slice::from_ref(&found.path);
         let opens = || Stream::open(file, gannet_capture::Options::default()).is_ok();
         found.named || gannet_index::path_of(&found.path).exists() || opens()
@@ -258,7 +258,7 @@ fn captures(paths: &[PathBuf]) -> io::Result<Vec<PathBuf>> {
 fn streams<'w>(
     file: &Path,
     index: &mut Index,
-    wanted: &'w [Wanted],
+    wanted: &'w [PacketSelection],
 ) -> Result<HashMap<&'w str, Segments>, Error> {
     let of_streams = wanted.iter().filter(|wanted| wanted.of_stream().is_some());
     let uids: BTreeSet<&str> = of_streams.map(|wanted| &*wanted.uid).collect();
@@ -285,7 +285,7 @@ fn streams<'w>(
 fn slice<'w>(
     file: &Path,
     analysis: Option<Analysis>,
-    wanted: &'w [Wanted],
+    wanted: &'w [PacketSelection],
     to: &mut To,
     left: &mut u64,
     terminal: &Terminal,
@@ -295,7 +295,7 @@ fn slice<'w>(
     warn_of_forgotten(index.forgotten(), file, |text| terminal.warning(text));
     let mut numbers = Vec::new();
     // Of packets of requests, whose they may be.
-    let mut requests: HashMap<u64, Vec<&Wanted>> = HashMap::new();
+    let mut requests: HashMap<u64, Vec<&PacketSelection>> = HashMap::new();
     let mut whole = HashSet::new();
     let mut uids = BTreeSet::new();
     let streams = streams(file, &mut index, wanted)?;
@@ -321,7 +321,8 @@ fn slice<'w>(
     numbers.dedup();
     let mut any = false;
     Slices::new(file, &mut index).read(&numbers, |packet| {
-        let is_of = |requests: &Vec<&Wanted>| requests.iter().any(|wanted| wanted.has(packet));
+        let is_of =
+            |requests: &Vec<&PacketSelection>| requests.iter().any(|wanted| wanted.has(packet));
         if !whole.contains(&packet.number) && !requests.get(&packet.number).is_some_and(is_of) {
             return Ok(());
         }

@@ -15,11 +15,11 @@ use std::time::Duration;
 use std::time::Instant;
 
 use anyhow::Context as _;
-use gannet_replay::Against;
 use gannet_replay::Error;
 use gannet_replay::Live;
 use gannet_replay::Options;
 use gannet_replay::Range;
+use gannet_replay::ReferenceAnswers;
 use gannet_replay::Report;
 use gannet_replay::Timing;
 use gannet_replay::Transport;
@@ -195,8 +195,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     };
     let Plan { options, target, filter, comparison, mut differences, drawing } = plan;
     let other = comparison.as_ref().and_then(|(against, _)| match against {
-        Against::Server { address, .. } => Some(*address),
-        Against::Capture => None,
+        ReferenceAnswers::Server { address, .. } => Some(*address),
+        ReferenceAnswers::Capture => None,
     });
     let live = Live::default();
     let done = AtomicBool::new(false);

@@ -9,12 +9,12 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use gannet_capture::NewFile;
 use gannet_filter::Filter;
-use gannet_replay::Against;
 use gannet_replay::Error;
 use gannet_replay::Fields;
 use gannet_replay::Input;
 use gannet_replay::Options;
 use gannet_replay::Policy;
+use gannet_replay::ReferenceAnswers;
 use gannet_replay::Target;
 use gannet_replay::TargetError;
 use gannet_replay::Tls;
@@ -32,7 +32,7 @@ pub(super) struct Plan<'a> {
     pub(super) target: SocketAddr,
     /// The filter of `--filter`.
     pub(super) filter: Option<Filter>,
-    pub(super) comparison: Option<(Against, Fields)>,
+    pub(super) comparison: Option<(ReferenceAnswers, Fields)>,
     /// Where differences between answers are written.
     pub(super) differences: Box<dyn Write + Send>,
     /// The file of `--svg`.
@@ -198,15 +198,15 @@ fn unused(args: &Args) -> Option<(&'static str, &'static str)> {
 }
 
 /// What answers are compared with, and how.
-fn comparison(text: &str, args: &Args) -> anyhow::Result<(Against, Fields)> {
-    let against =
-        Against::parse(text, args.transport.port(), args.yes_i_may).context("--compare")?;
+fn comparison(text: &str, args: &Args) -> anyhow::Result<(ReferenceAnswers, Fields)> {
+    let against = ReferenceAnswers::parse(text, args.transport.port(), args.yes_i_may)
+        .context("--compare")?;
     let is_stdin = |path: &PathBuf| path.as_os_str() == "-";
     match against {
-        Against::Capture if args.list.is_some() => {
+        ReferenceAnswers::Capture if args.list.is_some() => {
             anyhow::bail!("--compare capture: a list has no answers")
         }
-        Against::Server { .. }
+        ReferenceAnswers::Server { .. }
             if args.read.iter().chain(&args.files).chain(&args.list).any(is_stdin) =>
         {
             anyhow::bail!("--compare {text}: both servers need the input, and - is read once")

@@ -9,9 +9,9 @@ use std::time::Duration;
 use anyhow::Context as _;
 #[cfg(feature = "self-signed")]
 use gannet_capture::NewFile;
-use gannet_replay::Behaviour;
 use gannet_replay::Identity;
 use gannet_replay::Server;
+use gannet_replay::ServerBehaviour;
 
 use crate::out;
 use crate::outcome::Outcome;
@@ -137,7 +137,7 @@ pub(super) fn run(
         terminal.error(&"--drop, --garbage, --mismatch and --double are more than 1 together");
         return Ok(Outcome::NoCapture);
     }
-    let behaviour = Behaviour {
+    let behaviour = ServerBehaviour {
         drop: serve.drop,
         garbage: serve.garbage,
         mismatch: serve.mismatch,

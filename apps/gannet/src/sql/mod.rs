@@ -36,7 +36,7 @@ use crate::memory;
 use crate::names::System;
 use crate::out;
 use crate::outcome::Outcome;
-use crate::packets::Wanted;
+use crate::packets::PacketSelection;
 use crate::paths::InputFile;
 use crate::stdin;
 use crate::stop::Stop;
@@ -400,7 +400,7 @@ pub(crate) fn wanted(
     log: &str,
     condition: &str,
     terminal: &Terminal,
-) -> Result<Vec<Wanted>, Outcome> {
+) -> Result<Vec<PacketSelection>, Outcome> {
     // The condition begins in the second line of the query.
     let failed = |error: Error| report(&error.in_part(condition, 2), terminal);
     let options = Options { analysis, ..Options::default() };
@@ -452,7 +452,7 @@ pub(crate) fn wanted(
         };
         for row in 0..batch.num_rows() {
             let value = |array: &Int64Array| array.is_valid(row).then(|| array.value(row));
-            all.push(Wanted {
+            all.push(PacketSelection {
                 uid: uids.value(row).to_owned(),
                 within: value(from).map(|from| (from, value(until).unwrap_or(i64::MAX))),
                 message: value(id).and_then(|id| u16::try_from(id).ok()),

@@ -208,7 +208,7 @@ pub(super) fn lines(text: &str) -> Vec<String> {
 
 /// What a character of a text of queries is inside of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Inside {
+enum LexicalContext {
     Query,
     /// Between two of these.
     Quotes(char),
@@ -221,16 +221,16 @@ enum Inside {
 /// Splits text at semicolons outside of quotes and comments: complete queries, and what is behind the last semicolon.
 pub(super) fn statements(text: &str) -> (Vec<String>, String) {
     let (mut queries, mut current) = (Vec::new(), String::new());
-    let mut inside = Inside::Query;
+    let mut inside = LexicalContext::Query;
     for c in text.chars() {
-        let ends = c == ';' && inside == Inside::Query;
+        let ends = c == ';' && inside == LexicalContext::Query;
         inside = match (inside, c) {
-            (Inside::Query, '\'' | '"') => Inside::Quotes(c),
-            (Inside::Query, '-') if current.ends_with('-') => Inside::Line,
-            (Inside::Query, '*') if current.ends_with('/') => Inside::Comment,
-            (Inside::Quotes(open), c) if open == c => Inside::Query,
-            (Inside::Line, '\n') => Inside::Query,
-            (Inside::Comment, '/') if current.ends_with('*') => Inside::Query,
+            (LexicalContext::Query, '\'' | '"') => LexicalContext::Quotes(c),
+            (LexicalContext::Query, '-') if current.ends_with('-') => LexicalContext::Line,
+            (LexicalContext::Query, '*') if current.ends_with('/') => LexicalContext::Comment,
+            (LexicalContext::Quotes(open), c) if open == c => LexicalContext::Query,
+            (LexicalContext::Line, '\n') => LexicalContext::Query,
+            (LexicalContext::Comment, '/') if current.ends_with('*') => LexicalContext::Query,
             (inside, _) => inside,
         };
         if !ends {

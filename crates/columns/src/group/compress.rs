@@ -26,7 +26,7 @@ const GROUPS: u32 = 8;
 
 /// What makes pages smaller.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum PageCompression {
     /// Repetitions and frequent bytes, with zstd.
     #[default]
     Repetitions,
@@ -41,7 +41,7 @@ pub(super) enum Way {
 /// How the pages of a column are compressed in the next row groups of a file, from what its pages were before.
 #[derive(Default)]
 pub(crate) struct Choice {
-    way: Way,
+    way: PageCompression,
     /// The encoding of the pages that were looked at.
     of: Option<Encoding>,
     /// How many row groups followed.
@@ -59,16 +59,16 @@ impl Choice {
     /// [looked at](Compressors::look).
     ///
     /// Where no row groups follow, none is.
-    pub(super) fn next(&mut self, encoding: Encoding, is_last: bool) -> (Way, bool) {
+    pub(super) fn next(&mut self, encoding: Encoding, is_last: bool) -> (PageCompression, bool) {
         if self.of != Some(encoding) {
-            return (Way::Repetitions, !is_last);
+            return (PageCompression::Repetitions, !is_last);
         }
         self.groups += 1;
         (self.way, self.groups >= GROUPS && !is_last)
     }
 }
 
-impl Way {
+impl PageCompression {
     pub(super) fn codec(self) -> CompressionCodec {
         match self {
             Self::Repetitions | Self::Letters | Self::Base62 => CompressionCodec::ZSTD,
@@ -88,17 +88,22 @@ impl Compressors {
     }
 
     /// Compresses a page into `to`.
-    pub(super) fn compress(&mut self, way: Way, page: &[u8], to: &mut Vec<u8>) -> io::Result<()> {
+    pub(super) fn compress(
+        &mut self,
+        way: PageCompression,
+        page: &[u8],
+        to: &mut Vec<u8>,
+    ) -> io::Result<()> {
         to.clear();
-        let begin = if way == Way::Base62 { base62::begin(page) } else { None };
+        let begin = if way == PageCompression::Base62 { base62::begin(page) } else { None };
         if let Some(begin) = begin {
             base62::frame(page, begin, to);
             return Ok(());
         }
         let compressor = match way {
-            Way::Repetitions => &mut self.repetitions,
-            Way::Letters | Way::Base62 => &mut self.letters,
-            Way::Nothing => {
+            PageCompression::Repetitions => &mut self.repetitions,
+            PageCompression::Letters | PageCompression::Base62 => &mut self.letters,
+            PageCompression::Nothing => {
                 to.extend_from_slice(page);
                 return Ok(());
             }
@@ -120,17 +125,18 @@ impl Compressors {
             return Ok(());
         }
         let mut len = |way| self.compress(way, page, room).map(|()| room.len());
-        let (repetitions, letters) = (len(Way::Repetitions)?, len(Way::Letters)?);
+        let (repetitions, letters) =
+            (len(PageCompression::Repetitions)?, len(PageCompression::Letters)?);
         let way = if repetitions.min(letters) * 16 > page.len() * 15 {
-            Way::Nothing
+            PageCompression::Nothing
         } else if letters * 3 <= repetitions * 4 {
             let base62 = base62::begin(page).map(|begin| base62::len(page, begin));
             match base62.is_some_and(|len| len * 32 <= letters * 33) {
-                true => Way::Base62,
-                false => Way::Letters,
+                true => PageCompression::Base62,
+                false => PageCompression::Letters,
             }
         } else {
-            Way::Repetitions
+            PageCompression::Repetitions
         };
         *choice = Choice { way, of: Some(encoding), groups: 0 };
         Ok(())
@@ -149,18 +155,23 @@ mod tests {
         })
     }
 
-    fn way_of(page: &[u8]) -> Way {
+    fn way_of(page: &[u8]) -> PageCompression {
         let mut compressors = Compressors::new().unwrap();
         let mut choice = Choice::default();
         let encoding = Encoding::PLAIN;
-        assert_eq!(choice.next(encoding, false), (Way::Repetitions, true));
+        assert_eq!(choice.next(encoding, false), (PageCompression::Repetitions, true));
         let mut room = Vec::new();
         compressors.look(page, encoding, &mut room, &mut choice).unwrap();
         let (way, again) = choice.next(encoding, false);
         assert!(!again || page.len() < SHOWING);
         // Pages of another encoding are not known.
-        assert_eq!(choice.next(Encoding::RLE, false), (Way::Repetitions, true));
-        for way in [Way::Repetitions, Way::Letters, Way::Base62, Way::Nothing] {
+        assert_eq!(choice.next(Encoding::RLE, false), (PageCompression::Repetitions, true));
+        for way in [
+            PageCompression::Repetitions,
+            PageCompression::Letters,
+            PageCompression::Base62,
+            PageCompression::Nothing,
+        ] {
             compressors.compress(way, page, &mut room).unwrap();
             match way.codec() {
                 CompressionCodec::UNCOMPRESSED => assert_eq!(room, page),
@@ -173,27 +184,28 @@ mod tests {
     #[test]
     fn pages_are_compressed_as_is_worth_it() {
         let bytes: Vec<u8> = random().map(|n| n as u8).take(10_000).collect();
-        assert_eq!(way_of(&bytes), Way::Nothing);
-        assert_eq!(way_of(&bytes[..100]), Way::Repetitions);
+        assert_eq!(way_of(&bytes), PageCompression::Nothing);
+        assert_eq!(way_of(&bytes[..100]), PageCompression::Repetitions);
         let letters: Vec<u8> = random().map(|n| b'a' + (n % 26) as u8).take(10_000).collect();
-        assert_eq!(way_of(&letters), Way::Letters);
+        assert_eq!(way_of(&letters), PageCompression::Letters);
         let digits = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
         let ids: Vec<u8> = random().map(|n| digits[n as usize % 62]).take(10_000).collect();
-        assert_eq!(way_of(&ids), Way::Base62);
+        assert_eq!(way_of(&ids), PageCompression::Base62);
         let words: Vec<u8> = random()
             .flat_map(|n| format!("word{}.example.com", n % 50).into_bytes())
             .take(10_000)
             .collect();
-        assert_eq!(way_of(&words), Way::Repetitions);
+        assert_eq!(way_of(&words), PageCompression::Repetitions);
     }
 
     #[test]
     fn pages_are_looked_at_again() {
-        let mut choice = Choice { way: Way::Nothing, of: Some(Encoding::PLAIN), groups: 0 };
+        let mut choice =
+            Choice { way: PageCompression::Nothing, of: Some(Encoding::PLAIN), groups: 0 };
         for _ in 1..GROUPS {
-            assert_eq!(choice.next(Encoding::PLAIN, false), (Way::Nothing, false));
+            assert_eq!(choice.next(Encoding::PLAIN, false), (PageCompression::Nothing, false));
         }
-        assert_eq!(choice.next(Encoding::PLAIN, true), (Way::Nothing, false));
-        assert_eq!(choice.next(Encoding::PLAIN, false), (Way::Nothing, true));
+        assert_eq!(choice.next(Encoding::PLAIN, true), (PageCompression::Nothing, false));
+        assert_eq!(choice.next(Encoding::PLAIN, false), (PageCompression::Nothing, true));
     }
 }

@@ -29,8 +29,8 @@ use parquet::file::writer::SerializedFileWriter;
 
 use self::column::Column;
 pub(crate) use self::compress::Choice;
+use self::pages::ColumnPlan;
 use self::pages::Pages;
-use self::pages::Wanted;
 use self::spare::Spare;
 use crate::Error;
 use crate::parquet_file::has_bloom;
@@ -63,13 +63,13 @@ pub(crate) struct GroupOptions {
 }
 
 /// What all row groups are made with, one after the other.
-pub(crate) struct Maker {
+pub(crate) struct GroupMaker {
     pages: Pages,
     spare: Spare,
     places: Vec<u32>,
 }
 
-impl Maker {
+impl GroupMaker {
     pub(crate) fn new() -> io::Result<Self> {
         Ok(Self { pages: Pages::new()?, spare: Spare::default(), places: Vec::new() })
     }
@@ -77,7 +77,12 @@ impl Maker {
 
 impl Group {
     /// For about this many rows of a log.
-    pub(crate) fn new(fields: &[Field], unit: TimeUnit, rows: usize, maker: &mut Maker) -> Self {
+    pub(crate) fn new(
+        fields: &[Field],
+        unit: TimeUnit,
+        rows: usize,
+        maker: &mut GroupMaker,
+    ) -> Self {
         let spare = &mut maker.spare;
         let column = |f: &Field| Collected {
             column: Column::new(f.ty, unit, rows, is_id(f.name), spare),
@@ -91,9 +96,9 @@ impl Group {
         &mut self,
         bytes: &[u8],
         mut numbers: impl Iterator<Item = i64>,
-        maker: &mut Maker,
+        maker: &mut GroupMaker,
     ) {
-        let Maker { places, spare, .. } = maker;
+        let GroupMaker { places, spare, .. } = maker;
         places.clear();
         let mut rows = PackedRows::new(bytes);
         places.extend(iter::from_fn(|| {
@@ -126,13 +131,13 @@ impl Group {
         file: &mut SerializedFileWriter<W>,
         GroupOptions { by_time, is_last }: GroupOptions,
         choices: &mut Vec<Choice>,
-        maker: &mut Maker,
+        maker: &mut GroupMaker,
     ) -> Result<(), Error> {
         if by_time {
             self.sort(&mut maker.spare);
         }
         let Self { columns, numbers } = self;
-        let Maker { pages, spare, .. } = maker;
+        let GroupMaker { pages, spare, .. } = maker;
         let rows = numbers.len();
         let numbers = Collected { column: Column::of_numbers(numbers), bloom: false };
         let schema = file.schema_descr();
@@ -144,7 +149,7 @@ impl Group {
             let Collected { mut column, bloom } = collected;
             column.finish(spare);
             let is_sorted = at == 0 && by_time;
-            let wanted = Wanted { descr, rows, is_sorted, bloom, is_last };
+            let wanted = ColumnPlan { descr, rows, is_sorted, bloom, is_last };
             pages.write(&column, &wanted, choice, &mut group)?;
             column.keep(spare);
         }
@@ -153,7 +158,7 @@ impl Group {
     }
 
     /// Gives the memory back.
-    pub(crate) fn keep(self, maker: &mut Maker) {
+    pub(crate) fn keep(self, maker: &mut GroupMaker) {
         self.columns.into_iter().for_each(|of| of.column.keep(&mut maker.spare));
         maker.spare.keep_longs(self.numbers);
     }

@@ -32,7 +32,7 @@ use super::column::Values;
 use super::column::write_addr;
 use super::compress::Choice;
 use super::compress::Compressors;
-use super::compress::Way;
+use super::compress::PageCompression;
 use super::dictionary::Texts;
 use super::encode::bits;
 use super::encode::delta;
@@ -58,7 +58,7 @@ pub(super) struct Pages {
 }
 
 /// What is written of a column.
-pub(super) struct Wanted {
+pub(super) struct ColumnPlan {
     pub(super) descr: ColumnDescPtr,
     pub(super) rows: usize,
     /// Whether rows are sorted by it.
@@ -71,7 +71,7 @@ pub(super) struct Wanted {
 /// The pages written of a column.
 #[derive(Default)]
 struct Written {
-    way: Way,
+    way: PageCompression,
     encodings: Vec<PageEncodingStats>,
     compressed: u64,
     uncompressed: u64,
@@ -92,11 +92,11 @@ impl Pages {
     pub(super) fn write<W: Write + Send>(
         &mut self,
         column: &Column,
-        wanted: &Wanted,
+        wanted: &ColumnPlan,
         choice: &mut Choice,
         to: &mut SerializedRowGroupWriter<'_, W>,
     ) -> Result<(), ParquetError> {
-        let Wanted { descr, rows, is_sorted, bloom, .. } = wanted;
+        let ColumnPlan { descr, rows, is_sorted, bloom, .. } = wanted;
         let (rows, is_sorted, bloom) = (*rows, *is_sorted, *bloom);
         self.chunk.inner_mut().clear();
         let base = self.chunk.bytes_written() as i64;
@@ -399,7 +399,7 @@ impl Values {
 }
 
 /// How many are missing, and the bounds of numbers.
-fn statistics(column: &Column, wanted: &Wanted, missing: usize) -> Statistics {
+fn statistics(column: &Column, wanted: &ColumnPlan, missing: usize) -> Statistics {
     let bounds_of = |all: &Series<i64>| bounds(all.all(), wanted.is_sorted);
     let missing = Some(missing as u64);
     match &column.values {

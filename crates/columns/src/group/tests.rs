@@ -28,7 +28,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::batch::Batch;
-use crate::parquet_file::About;
+use crate::parquet_file::FileDescription;
 use crate::parquet_file::ParquetFile;
 
 const UNIT: TimeUnit = TimeUnit::Microseconds;
@@ -97,9 +97,9 @@ fn number(group: usize, place: i64) -> i64 {
 /// Writes row groups of that many rows each, sorted or not.
 fn write(fields: &[Field], bytes: &[u8], rows_of_group: usize, by_time: bool) -> Scratch {
     let scratch = Scratch::new();
-    let about = About { name: "test", fields, unit: UNIT, opened: 0 };
+    let about = FileDescription { name: "test", fields, unit: UNIT, opened: 0 };
     let mut file = ParquetFile::create(&scratch.0, about).unwrap();
-    let mut maker = Maker::new().unwrap();
+    let mut maker = GroupMaker::new().unwrap();
     for (at, some) in rows_of(bytes).chunks(rows_of_group).enumerate() {
         let mut group = Group::new(fields, UNIT, some.len() / 2, &mut maker);
         // In pieces of several lengths.

@@ -63,7 +63,7 @@ const LANE_WORDS: usize = (256_usize + TAIL).div_ceil(64);
 /// What a block notes behind its numbers.
 #[derive(Clone, Copy)]
 #[repr(C, align(4))]
-struct Notes {
+struct BlockState {
     /// Entries.
     len: u8,
     /// Cells that were ever filled.
@@ -74,10 +74,10 @@ struct Notes {
     room: u8,
 }
 
-impl Notes {
+impl BlockState {
     /// Of a block with this many cells, the first of which are filled.
     const fn of(len: u8, room: u8) -> Self {
-        Notes { len, used: len, free: NO_CELL, room }
+        BlockState { len, used: len, free: NO_CELL, room }
     }
 }
 
@@ -92,7 +92,7 @@ struct Shape {
 }
 
 /// Bytes of both.
-const NOTES_BYTES: usize = size_of::<Notes>() + size_of::<Shape>();
+const NOTES_BYTES: usize = size_of::<BlockState>() + size_of::<Shape>();
 
 const _: () = assert!(NOTES_BYTES == 8, "the cells behind are aligned");
 
@@ -136,7 +136,7 @@ unsafe impl<T: Sync, const HOMES: usize> Sync for Block<T, HOMES> {}
 pub(crate) struct Spot(u32);
 
 /// A search begun.
-pub(crate) struct Begun<'b, T> {
+pub(crate) struct BegunSearch<'b, T> {
     window: &'b [u8; WINDOW],
     /// The number of the cell that the first of these tags is of.
     number: NonNull<u8>,
@@ -144,15 +144,15 @@ pub(crate) struct Begun<'b, T> {
     cells: NonNull<T>,
 }
 
-impl<T> Clone for Begun<'_, T> {
+impl<T> Clone for BegunSearch<'_, T> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<T> Copy for Begun<'_, T> {}
+impl<T> Copy for BegunSearch<'_, T> {}
 
-impl<'b, T> Begun<'b, T> {
+impl<'b, T> BegunSearch<'b, T> {
     /// The first entry with the tag of this hash, whose memory is asked for.
     #[inline(always)]
     pub(crate) fn first(self, hash: u64) -> Option<&'b T> {
@@ -241,7 +241,7 @@ impl<T, const HOMES: usize> Block<T, HOMES> {
             base.add(Self::LANES).write_bytes(CLOSED, PAD);
         }
         let mut block = Block { base, owned: PhantomData };
-        block.set_notes(Notes::of(0, room as u8));
+        block.set_notes(BlockState::of(0, room as u8));
         block.set_shape(Shape { depth, has_apart: 0 });
         block
     }
@@ -251,7 +251,7 @@ impl<T, const HOMES: usize> Block<T, HOMES> {
 
     /// The index, and this many cells behind it.
     fn layout(room: usize) -> Layout {
-        let align = align_of::<T>().max(align_of::<Notes>());
+        let align = align_of::<T>().max(align_of::<BlockState>());
         let size =
             size_of::<T>().checked_mul(room).and_then(|cells| cells.checked_add(Self::CELLS));
         match size.map(|size| Layout::from_size_align(size, align)) {
@@ -300,13 +300,13 @@ impl<T, const HOMES: usize> Block<T, HOMES> {
     }
 
     #[inline(always)]
-    fn notes(&self) -> Notes {
+    fn notes(&self) -> BlockState {
         // SAFETY: within the index, written by `new`, and as aligned as notes are: the allocation is.
         unsafe { self.base.add(Self::NOTES).cast().read() }
     }
 
     #[inline(always)]
-    fn set_notes(&mut self, notes: Notes) {
+    fn set_notes(&mut self, notes: BlockState) {
         // SAFETY: as above; `&mut self` makes the access exclusive.
         unsafe { self.base.add(Self::NOTES).cast().write(notes) };
     }
@@ -314,12 +314,12 @@ impl<T, const HOMES: usize> Block<T, HOMES> {
     #[inline(always)]
     fn shape(&self) -> Shape {
         // SAFETY: within the index, behind the notes of cells, written by `new`, and as aligned as those.
-        unsafe { self.base.add(Self::NOTES + size_of::<Notes>()).cast().read() }
+        unsafe { self.base.add(Self::NOTES + size_of::<BlockState>()).cast().read() }
     }
 
     fn set_shape(&mut self, shape: Shape) {
         // SAFETY: as above; `&mut self` makes the access exclusive.
-        unsafe { self.base.add(Self::NOTES + size_of::<Notes>()).cast().write(shape) };
+        unsafe { self.base.add(Self::NOTES + size_of::<BlockState>()).cast().write(shape) };
     }
 
     /// The lane where searching for a hash begins; less than `HOMES`.
@@ -382,7 +382,7 @@ impl<T, const HOMES: usize> Block<T, HOMES> {
 
     /// Begins a search for this hash, in steps: asks for the tags that the next one will compare.
     #[inline(always)]
-    pub(crate) fn begin(&self, hash: u64) -> Begun<'_, T> {
+    pub(crate) fn begin(&self, hash: u64) -> BegunSearch<'_, T> {
         let home = self.home(hash);
         let window = self.window(home);
         // SAFETY: a lane, as `home` is less than `HOMES`.
@@ -391,7 +391,7 @@ impl<T, const HOMES: usize> Block<T, HOMES> {
         simd::prefetch(window);
         simd::prefetch(&raw const window[WINDOW - 1]);
         simd::prefetch(number.as_ptr());
-        Begun { window, number, cells: self.first_cell() }
+        BegunSearch { window, number, cells: self.first_cell() }
     }
 
     /// The entry of this hash that `eq` accepts, if it is the first one with the tag; else whether one has the tag. Nearly
@@ -505,7 +505,7 @@ impl<T, const HOMES: usize> Block<T, HOMES> {
             // SAFETY: the cell was initialised; no lane names it any more, so it is not read again.
             each(unsafe { cell.read() });
         }
-        self.set_notes(Notes::of(0, self.notes().room));
+        self.set_notes(BlockState::of(0, self.notes().room));
     }
 
     /// The filled lanes, a bit each.

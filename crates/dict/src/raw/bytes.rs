@@ -105,7 +105,7 @@ pub(crate) struct Inline {
 #[derive(Clone, Copy)]
 pub(crate) struct Split<'b> {
     head: u64,
-    rest: Rest<'b>,
+    rest: SplitTail<'b>,
 }
 
 /// A long string, which is contiguous.
@@ -122,7 +122,7 @@ impl<'b> Query<'b> {
                 Query::Inline(Inline { head, tail })
             }
             Some(first) if len <= SPLIT => {
-                Query::Split(Split { head: head(len, word(first)), rest: Rest::of(bytes) })
+                Query::Split(Split { head: head(len, word(first)), rest: SplitTail::of(bytes) })
             }
             _ => Query::Long(Long(bytes)),
         }
@@ -187,16 +187,16 @@ impl Long<'_> {
 /// The tail of a split string, of [`INLINE`] + 1 to [`SPLIT`] bytes in total: from [`PIECE`] to 4
 /// times as many bytes.
 #[derive(Clone, Copy)]
-struct Rest<'b>(&'b [u8]);
+struct SplitTail<'b>(&'b [u8]);
 
-impl<'b> Rest<'b> {
+impl<'b> SplitTail<'b> {
     /// Of a string of such a length.
     #[inline(always)]
     fn of(bytes: &'b [u8]) -> Self {
         let (len, start) = (bytes.len(), FRONT.min(bytes.len().wrapping_sub(PIECE)));
         assert!(len > INLINE && len <= SPLIT);
         // SAFETY: `len` is PIECE or more, so `start` is no more than the rest of it without one.
-        Rest(unsafe { slice::from_raw_parts(bytes.as_ptr().add(start), len - start) })
+        SplitTail(unsafe { slice::from_raw_parts(bytes.as_ptr().add(start), len - start) })
     }
 
     /// How many they are for a string of such a length.
@@ -215,7 +215,7 @@ impl<'b> Rest<'b> {
 
     /// Whether both are the same, which are equally long.
     #[inline(always)]
-    fn is(self, other: Rest<'_>) -> bool {
+    fn is(self, other: SplitTail<'_>) -> bool {
         debug_assert!(self.0.len() == other.0.len());
         self.pieces().are(other.pieces())
     }
@@ -258,7 +258,7 @@ impl Bytes {
     fn new_outside(bytes: &[u8]) -> Self {
         match bytes.split_first_chunk::<8>() {
             Some((first, _)) if bytes.len() > INLINE && bytes.len() <= SPLIT => {
-                let pointer = NonNull::from(Box::leak(Rest::of(bytes).copy())).cast();
+                let pointer = NonNull::from(Box::leak(SplitTail::of(bytes).copy())).cast();
                 Self::with_head(head(bytes.len(), word(first)), Tail { pointer })
             }
             _ => Self::new_long(bytes),
@@ -298,7 +298,7 @@ impl Bytes {
             if self.short_len() <= INLINE {
                 Query::Inline(Inline { head: self.head(), tail: self.tail() })
             } else if self.kind != LONG {
-                let rest = self.rest(Rest::len_for(self.short_len()));
+                let rest = self.rest(SplitTail::len_for(self.short_len()));
                 Query::Split(Split { head: self.head(), rest })
             } else {
                 Query::Long(Long(self.whole()))
@@ -330,10 +330,10 @@ impl Bytes {
     ///
     /// It is a split string with this many bytes in its tail.
     #[inline(always)]
-    unsafe fn rest(&self, len: usize) -> Rest<'_> {
+    unsafe fn rest(&self, len: usize) -> SplitTail<'_> {
         // SAFETY: a split string's tail points to an allocation of this many initialised bytes,
         // which lives as long as `self` and never changes.
-        Rest(unsafe { slice::from_raw_parts(self.tail.pointer.as_ptr(), len) })
+        SplitTail(unsafe { slice::from_raw_parts(self.tail.pointer.as_ptr(), len) })
     }
 
     /// The bytes of a long string.
@@ -354,7 +354,7 @@ impl Bytes {
                 (self.inline(), &[])
             } else if self.kind != LONG {
                 let len = self.short_len();
-                let Rest(rest) = self.rest(Rest::len_for(len));
+                let SplitTail(rest) = self.rest(SplitTail::len_for(len));
                 // If a whole piece is longer than the tail, it starts within the front.
                 (&self.front, &rest[rest.len() - (len - FRONT)..])
             } else {
@@ -368,7 +368,7 @@ impl Bytes {
         match self.parts() {
             (front, []) if self.kind == LONG => front.len() + size_of::<Box<[u8]>>(),
             (_, []) => 0,
-            _ => Rest::len_for(self.short_len()),
+            _ => SplitTail::len_for(self.short_len()),
         }
     }
 }
@@ -409,7 +409,7 @@ impl Drop for Bytes {
             let pointer = self.tail.pointer;
             if self.kind == LONG {
                 drop(Box::from_raw(pointer.cast::<Box<[u8]>>().as_ptr()));
-            } else if let Ok(layout) = Layout::array::<u8>(Rest::len_for(self.short_len())) {
+            } else if let Ok(layout) = Layout::array::<u8>(SplitTail::len_for(self.short_len())) {
                 alloc::dealloc(pointer.as_ptr(), layout);
             }
         }

@@ -65,10 +65,10 @@ pub(crate) struct Directory<T, C> {
     mask: u32,
     /// Whether any entry stands apart from its block, for the caller. Here, so that searches find it with the rest.
     pub(crate) has_apart: bool,
-    more: Box<More<T, C>>,
+    more: Box<Growth<T, C>>,
 }
 
-struct More<T, C> {
+struct Growth<T, C> {
     /// The array to come, while it is being filled.
     next: Option<Next<T>>,
     counts: C,
@@ -174,7 +174,7 @@ impl<T, C> Directory<T, C> {
             places: Box::new([ManuallyDrop::new(block)]),
             mask: 0,
             has_apart: false,
-            more: Box::new(More { next: None, counts }),
+            more: Box::new(Growth { next: None, counts }),
         }
     }
 
@@ -233,7 +233,7 @@ impl<T, C> Directory<T, C> {
     pub(crate) fn heap_bytes(&self) -> usize {
         let next = self.more.next.as_ref();
         let places = self.places.len() + next.map_or(0, |next| next.places.capacity());
-        places * size_of::<SharedBlock<T>>() + size_of::<More<T, C>>()
+        places * size_of::<SharedBlock<T>>() + size_of::<Growth<T, C>>()
     }
 
     /// Whether the block of this hash may become two.

@@ -19,12 +19,12 @@ use crate::tunnels::Encapsulation;
 #[derive(Default)]
 pub(crate) struct Ext {
     pub(crate) stack: Stack,
-    pub(super) rare: Option<Box<Rare>>,
+    pub(super) rare: Option<Box<RareFacts>>,
 }
 
 /// Data that few connections have.
 #[derive(Default)]
-pub(crate) struct Rare {
+pub(crate) struct RareFacts {
     /// The encapsulation of its last packet, and how often it changed.
     pub(super) encapsulation: (Encapsulation, u8),
     /// Tunnel protocols that had a violation on it.
@@ -57,7 +57,7 @@ impl Ext {
         self.rare.is_none()
     }
 
-    pub(crate) fn rare(&mut self) -> &mut Rare {
+    pub(crate) fn rare(&mut self) -> &mut RareFacts {
         self.rare.get_or_insert_default()
     }
 

@@ -51,7 +51,7 @@ use gannet_wire::TcpFlags;
 
 use crate::Options;
 use crate::lookahead;
-use crate::notes::Noting;
+use crate::notes::IndexNotes;
 use crate::reassembled::Reassembled;
 use crate::role::Role;
 use crate::state::Evictor;
@@ -63,19 +63,19 @@ const BEGINNING: Time = Time::from_secs(1);
 
 /// Which segments other than a SYN begin a TCP connection.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Begins {
+pub(crate) struct TcpBeginnings {
     /// Any, if none is excluded below.
     pub(crate) any: bool,
     pub(crate) syn_acks: bool,
 }
 
-impl Default for Begins {
+impl Default for TcpBeginnings {
     fn default() -> Self {
         Self { any: true, syn_acks: true }
     }
 }
 
-impl Begins {
+impl TcpBeginnings {
     /// Whether a segment with these flags begins a connection.
     pub(crate) fn with(self, flags: TcpFlags) -> bool {
         match (flags.syn(), flags.ack()) {
@@ -98,7 +98,7 @@ pub(crate) struct Shard {
     /// Limits of TCP connections and of their reassembly.
     pub(crate) streams: tcp::Limits,
     /// Whether segments other than a SYN begin a connection, and, of these, SYN-ACKs.
-    pub(crate) begins: Begins,
+    pub(crate) begins: TcpBeginnings,
     scratch: Scratch,
     spare: Spare,
     /// Network time, which never goes back.
@@ -116,7 +116,7 @@ pub(crate) struct Shard {
     /// Layers of the current packet down to the current one, tunnels included.
     pub(crate) layers: u8,
     /// The packets of each connection, if requested.
-    pub(crate) noting: Option<Box<Noting>>,
+    pub(crate) noting: Option<Box<IndexNotes>>,
     /// The role of the shard in the analysis.
     pub(crate) role: Role,
     /// Step of the current packet: each shard that processes a part of it does so in a step of its
@@ -194,9 +194,9 @@ impl Shard {
             env,
             evictor: Evictor::new(&options.limits, options.memory),
             streams: options.limits.streams(),
-            begins: Begins::default(),
+            begins: TcpBeginnings::default(),
             fragments: Fragments::with_limits(options.limits.fragments()),
-            noting: options.index.as_deref().map(|index| Box::new(Noting::new(index))),
+            noting: options.index.as_deref().map(|index| Box::new(IndexNotes::new(index))),
             options,
             table: Table::default(),
             ip_tunnels: IpTunnels::default(),

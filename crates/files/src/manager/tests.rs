@@ -329,7 +329,7 @@ fn a_part_beyond_the_last_place_there_is_is_odd() {
     let (name, source) = ("file_offset_overflow", Some("SMB"));
     let addl = "offset=ffffffffffffffff len=a".to_owned();
     let kind = TroubleKind::Weird { name, addl, source };
-    assert_eq!(w.files.take_troubles(), [Trouble { fuid, conn, kind }]);
+    assert_eq!(w.files.take_troubles(), [ContentFault { fuid, conn, kind }]);
     w.files.data_at(&mut w.logs, now, f, u64::MAX - 5, b"12345six");
     assert_eq!(w.files.take_troubles().len(), 1);
     w.files.end(&mut w.logs, now, f);
@@ -418,7 +418,7 @@ fn an_ocsp_response_that_is_cut_is_odd() {
     let conn = w.files.get(f).map(|f| (f.uid, f.id));
     let name = crate::ocsp::RESPONSE_ERROR_WEIRD;
     let kind = TroubleKind::Weird { name, addl: String::new(), source: None };
-    assert_eq!(told, [Trouble { fuid, conn, kind }]);
+    assert_eq!(told, [ContentFault { fuid, conn, kind }]);
 }
 
 #[test]

@@ -202,7 +202,7 @@ mod tests {
     use gannet_event::FileCommand;
 
     use super::*;
-    use crate::manager::Trouble;
+    use crate::manager::ContentFault;
     use crate::manager::testing;
     use crate::zip::tests::deflated;
     use crate::zip::tests::directory;
@@ -268,7 +268,7 @@ mod tests {
         }
 
         fn weirds(&mut self) -> Vec<&'static str> {
-            let name = |trouble: Trouble| match trouble.kind {
+            let name = |trouble: ContentFault| match trouble.kind {
                 TroubleKind::Weird { name, .. } => Some(name),
                 _ => None,
             };

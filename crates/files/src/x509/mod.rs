@@ -286,7 +286,8 @@ fn fingerprint(
     encode_bits(signature, &mut tail)?;
     let mut head = Vec::new();
     push_header(0x30, to_be_signed.raw.len() + tail.len(), &mut head);
-    let mut hashes = hash::Hashes::new(hash::Wanted { sha256: true, ..hash::Wanted::default() });
+    let mut hashes =
+        hash::Hashes::new(hash::HashSelection { sha256: true, ..hash::HashSelection::default() });
     for part in [&head, to_be_signed.raw, &tail] {
         hashes.update(part);
     }

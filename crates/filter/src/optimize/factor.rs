@@ -59,12 +59,12 @@ fn inside(f: &mut Factor<'_>, cond: &Cond) -> Cond {
 
 /// The first test of an alternative, if it tests a value for membership.
 #[derive(Clone, Debug)]
-enum Among {
+enum MembershipTest {
     One(u32),
     Many(Arc<Set>),
 }
 
-impl Among {
+impl MembershipTest {
     fn ranges(&self, into: &mut Vec<(u32, u32)>) {
         match self {
             Self::One(k) => into.push((*k, *k)),
@@ -92,12 +92,12 @@ impl Among {
 }
 
 /// A condition that only tests one value for membership.
-fn bare(values: &Values, cond: &Cond) -> Option<(ValueId, Among)> {
+fn bare(values: &Values, cond: &Cond) -> Option<(ValueId, MembershipTest)> {
     match cond {
         Cond::Test(Test { op: bpf::JEQ, left, right }) => {
-            Some((*left, Among::One(values.as_const(*right)?)))
+            Some((*left, MembershipTest::One(values.as_const(*right)?)))
         }
-        Cond::In(value, set) => Some((*value, Among::Many(Arc::clone(set)))),
+        Cond::In(value, set) => Some((*value, MembershipTest::Many(Arc::clone(set)))),
         _ => None,
     }
 }
@@ -105,7 +105,7 @@ fn bare(values: &Values, cond: &Cond) -> Option<(ValueId, Among)> {
 /// The first test of a condition.
 ///
 /// `None` if the condition may change the value itself.
-fn head(values: &Values, cond: &Cond) -> Option<(ValueId, Among)> {
+fn head(values: &Values, cond: &Cond) -> Option<(ValueId, MembershipTest)> {
     match cond {
         Cond::All(all) => {
             bare(values, all.first()?).filter(|(v, _)| values.vars(*v) == 0 || !sets(cond))
@@ -159,8 +159,8 @@ fn by_head(f: &mut Factor<'_>, terms: Vec<Cond>) -> Vec<Cond> {
         let mut ones = Index::default();
         let mut many = Vec::new();
         match &among {
-            Among::One(k) => drop(ones.insert(*k, 0)),
-            Among::Many(_) => many.push(0),
+            MembershipTest::One(k) => drop(ones.insert(*k, 0)),
+            MembershipTest::Many(_) => many.push(0),
         }
         while let Some(next) = terms.peek() {
             let Some((v, among)) = head(f.values, next) else { break };
@@ -168,17 +168,17 @@ fn by_head(f: &mut Factor<'_>, terms: Vec<Cond>) -> Vec<Cond> {
                 break;
             }
             let found = match &among {
-                Among::One(k) => ones.get(k).copied(),
-                Among::Many(set) => many
+                MembershipTest::One(k) => ones.get(k).copied(),
+                MembershipTest::Many(set) => many
                     .iter()
                     .copied()
-                    .find(|g: &usize| matches!(&groups[*g].0, Among::Many(there) if there == set)),
+                    .find(|g: &usize| matches!(&groups[*g].0, MembershipTest::Many(there) if there == set)),
             };
             let meets = |g: &usize| among.meets(&groups[*g].0);
             let clash = match (&among, found) {
                 (_, Some(_)) => false,
-                (Among::One(_), None) => many.iter().any(meets),
-                (Among::Many(_), None) => (0..groups.len()).any(|g| meets(&g)),
+                (MembershipTest::One(_), None) => many.iter().any(meets),
+                (MembershipTest::Many(_), None) => (0..groups.len()).any(|g| meets(&g)),
             };
             if clash {
                 break;
@@ -193,8 +193,8 @@ fn by_head(f: &mut Factor<'_>, terms: Vec<Cond>) -> Vec<Cond> {
                 None => {
                     let g = groups.len();
                     match &among {
-                        Among::One(k) => drop(ones.insert(*k, g)),
-                        Among::Many(_) => many.push(g),
+                        MembershipTest::One(k) => drop(ones.insert(*k, g)),
+                        MembershipTest::Many(_) => many.push(g),
                     }
                     groups.push((among, terms.next().into_iter().collect()));
                 }
@@ -209,7 +209,7 @@ fn by_head(f: &mut Factor<'_>, terms: Vec<Cond>) -> Vec<Cond> {
 fn grouped(
     f: &mut Factor<'_>,
     value: ValueId,
-    groups: Vec<(Among, Vec<Cond>)>,
+    groups: Vec<(MembershipTest, Vec<Cond>)>,
     out: &mut Vec<Cond>,
 ) {
     let mut plain = Vec::new();
@@ -288,7 +288,7 @@ fn sets(cond: &Cond) -> bool {
 /// Merges runs of bare memberships into one set for each value, at the first of each.
 fn in_sets(f: &mut Factor<'_>, terms: Vec<Cond>) -> Vec<Cond> {
     let mut out = Vec::with_capacity(terms.len());
-    let mut run: Vec<(ValueId, Among, Cond)> = Vec::new();
+    let mut run: Vec<(ValueId, MembershipTest, Cond)> = Vec::new();
     for term in terms {
         match bare(f.values, &term) {
             Some((value, among)) => run.push((value, among, term)),
@@ -311,7 +311,7 @@ struct OfRoot {
     under: Vec<Under>,
 }
 
-fn flush(f: &mut Factor<'_>, run: &mut Vec<(ValueId, Among, Cond)>, out: &mut Vec<Cond>) {
+fn flush(f: &mut Factor<'_>, run: &mut Vec<(ValueId, MembershipTest, Cond)>, out: &mut Vec<Cond>) {
     let run = std::mem::take(run);
     // The first occurrence of each value: behind the last of these nothing faults.
     let mut first: Index<ValueId> = Index::default();
@@ -360,7 +360,7 @@ fn flush(f: &mut Factor<'_>, run: &mut Vec<(ValueId, Among, Cond)>, out: &mut Ve
         for (value, ranges) in sets {
             let set = Set::new(ranges);
             out.push(match set.single() {
-                Some(k) => Among::One(k).cond(f.values, value),
+                Some(k) => MembershipTest::One(k).cond(f.values, value),
                 None => Cond::In(value, Arc::new(set)),
             });
         }
@@ -434,13 +434,16 @@ fn deny(f: &mut Factor<'_>, negated: &mut Vec<Cond>, out: &mut Vec<Cond>) {
 }
 
 /// Cases of a value, each with its condition.
-fn switch<'a>(values: &Values, cond: &'a Cond) -> Option<(ValueId, Vec<(Among, &'a Cond)>)> {
+fn switch<'a>(
+    values: &Values,
+    cond: &'a Cond,
+) -> Option<(ValueId, Vec<(MembershipTest, &'a Cond)>)> {
     const MOST: usize = 8;
     let Cond::Any(any) = cond else { return None };
     if any.len() > MOST {
         return None;
     }
-    let mut cases: Vec<(Among, &Cond)> = Vec::with_capacity(any.len());
+    let mut cases: Vec<(MembershipTest, &Cond)> = Vec::with_capacity(any.len());
     let mut of = None;
     for term in any {
         let (value, among) = head(values, term)?;
@@ -459,9 +462,9 @@ fn cases(f: &mut Factor<'_>, a: &Cond, b: &Cond) -> Option<Cond> {
     if of != of_second {
         return None;
     }
-    let same = |x: &Among, y: &Among| match (x, y) {
-        (Among::One(a), Among::One(b)) => a == b,
-        (Among::Many(a), Among::Many(b)) => a == b,
+    let same = |x: &MembershipTest, y: &MembershipTest| match (x, y) {
+        (MembershipTest::One(a), MembershipTest::One(b)) => a == b,
+        (MembershipTest::Many(a), MembershipTest::Many(b)) => a == b,
         _ => false,
     };
     let mut out = Vec::with_capacity(first.len());
@@ -498,7 +501,7 @@ mod tests {
     }
 
     fn is(values: &mut Values, value: ValueId, k: u32) -> Cond {
-        Among::One(k).cond(values, value)
+        MembershipTest::One(k).cond(values, value)
     }
 
     #[test]

@@ -6,13 +6,13 @@ const BLOCK: usize = 48;
 /// Bytes of a side that its peer did not acknowledge, delivered ones included, in the segments that brought
 /// them: what is sent again is compared with them.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Kept {
+pub(super) struct KeptBytes {
     bytes: usize,
     /// By relative sequence number; no two overlap.
     blocks: BTreeMap<u64, Box<[u8]>>,
 }
 
-impl Kept {
+impl KeptBytes {
     pub(super) fn is_empty(&self) -> bool {
         self.blocks.is_empty()
     }
@@ -72,7 +72,7 @@ impl Kept {
 mod tests {
     use super::*;
 
-    fn differences(kept: &Kept, seq: u64, data: &[u8]) -> Vec<String> {
+    fn differences(kept: &KeptBytes, seq: u64, data: &[u8]) -> Vec<String> {
         let mut all = Vec::new();
         kept.compare(seq, data, &mut |known, again| {
             let [known, again] = [known, again].map(String::from_utf8_lossy);
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn each_block_is_compared_with_its_part() {
-        let mut kept = Kept::default();
+        let mut kept = KeptBytes::default();
         kept.insert(1, b"abc");
         kept.insert(6, b"fgh");
         assert_eq!(differences(&kept, 1, b"abcdefgh"), [""; 0]);
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn the_first_bytes_stay() {
-        let mut kept = Kept::default();
+        let mut kept = KeptBytes::default();
         kept.insert(3, b"cd");
         kept.insert(1, b"ABCDEF");
         assert_eq!(differences(&kept, 1, b"......"), ["AB ..", "cd ..", "EF .."]);
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn blocks_go_as_a_whole() {
-        let mut kept = Kept::default();
+        let mut kept = KeptBytes::default();
         kept.insert(1, b"abc");
         kept.insert(4, b"de");
         kept.forget_below(3);

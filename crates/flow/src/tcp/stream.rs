@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use super::kept::Kept;
+use super::kept::KeptBytes;
 use super::life::Delays;
 
 /// Reassembly of one direction: delivered and acknowledged positions, and data above a hole.
@@ -16,7 +16,7 @@ pub(crate) struct Stream {
     /// End of the last delivered bytes, gaps excluded.
     data_end: u64,
     /// Data above the hole at `next`, and bytes to compare others with: usually none.
-    above: Option<Box<Above>>,
+    above: Option<Box<OutOfOrder>>,
 }
 
 /// Value of [`Stream::trim`] for a stream that was given up: every byte is below it.
@@ -31,14 +31,14 @@ const BLOCK: usize = 48;
 
 /// Data above a hole, and bytes that are kept for a comparison.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Above {
+struct OutOfOrder {
     /// Bytes covered by `blocks`.
     held: u64,
     /// Bytes stored in `blocks`.
     stored: usize,
     /// By relative sequence number; no two overlap.
     blocks: BTreeMap<u64, Block>,
-    kept: Kept,
+    kept: KeptBytes,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -205,7 +205,7 @@ impl Stream {
     /// Forgets the bytes that are kept for a comparison.
     pub(crate) fn forget_kept(&mut self) {
         if let Some(above) = &mut self.above {
-            above.kept = Kept::default();
+            above.kept = KeptBytes::default();
         }
         self.drop_empty();
     }

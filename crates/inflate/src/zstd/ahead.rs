@@ -25,7 +25,7 @@ use super::unpack::Entropy;
 const DEPTH: usize = 4;
 
 /// Input that begins with a frame, and its blocks in flight.
-pub(super) struct Ahead<R> {
+pub(super) struct BlocksInFlight<R> {
     shared: Arc<Shared<R>>,
     threads: Workers,
     entropy: Entropy,
@@ -187,7 +187,7 @@ impl<R: BufRead> Shared<R> {
     }
 }
 
-impl<R: BufRead> Ahead<R> {
+impl<R: BufRead> BlocksInFlight<R> {
     /// Blocks that the caller reads and decodes one after the other, or two at once if reading the
     /// input never blocks (`at_hand`). The input begins at the offset `used` of its file.
     pub(super) fn new(input: R, used: u64, at_hand: bool) -> Self {
@@ -254,7 +254,7 @@ impl<R: BufRead> Ahead<R> {
     }
 }
 
-impl<R: BufRead + Send + 'static> Ahead<R> {
+impl<R: BufRead + Send + 'static> BlocksInFlight<R> {
     /// Starts helper threads. If none can be started, the caller continues alone.
     pub(super) fn start(&mut self, threads: usize) {
         for _ in 0..threads {
@@ -274,7 +274,7 @@ impl<R: BufRead + Send + 'static> Ahead<R> {
     }
 }
 
-impl<R> Drop for Ahead<R> {
+impl<R> Drop for BlocksInFlight<R> {
     fn drop(&mut self) {
         self.shared.lock().stop = true;
         // The threads end after their current tasks.

@@ -46,7 +46,7 @@ impl Last {
     /// Reads the headers of the block in `input`, behind [`FRONT`] bytes; it may decompress to
     /// `most` bytes.
     pub(super) fn headers(&mut self, input: &[u8], most: usize) -> Result<Packed, Damage> {
-        let mut rest = Rest { input, range: FRONT..input.len() };
+        let mut rest = RemainingInput { input, range: FRONT..input.len() };
         let (literals, literal_count, codes) = self.literals(&mut rest, most)?;
         let first = usize::from(rest.byte()?);
         let sequences = match first {
@@ -77,7 +77,7 @@ impl Last {
     /// Reads how literals are encoded (section 3.1.1.3.1).
     fn literals(
         &mut self,
-        rest: &mut Rest<'_>,
+        rest: &mut RemainingInput<'_>,
         most: usize,
     ) -> Result<(Literals, usize, Codes), Damage> {
         const NONE: Codes = Codes { id: 0, bytes: [0; 1 + huffman::MOST_BYTES], length: 0 };
@@ -110,7 +110,7 @@ impl Last {
         if count > most {
             return Err(Damage::Long);
         }
-        let mut inner = Rest { input: rest.input, range: rest.take(packed)? };
+        let mut inner = RemainingInput { input: rest.input, range: rest.take(packed)? };
         if kind == 2 {
             let length = huffman::described(inner.bytes())?;
             self.id += 1;
@@ -145,7 +145,12 @@ impl Last {
     }
 
     /// Reads the description of a table: of literal lengths, offsets or match lengths.
-    fn table(&mut self, rest: &mut Rest<'_>, which: usize, mode: u8) -> Result<Described, Damage> {
+    fn table(
+        &mut self,
+        rest: &mut RemainingInput<'_>,
+        which: usize,
+        mode: u8,
+    ) -> Result<Described, Damage> {
         let kind = match mode {
             0 => {
                 let counts = tables::PREDEFINED[which];
@@ -175,12 +180,12 @@ impl Last {
 
 /// The rest of a block.
 #[derive(Debug)]
-struct Rest<'a> {
+struct RemainingInput<'a> {
     input: &'a [u8],
     range: Range<usize>,
 }
 
-impl Rest<'_> {
+impl RemainingInput<'_> {
     fn bytes(&self) -> &[u8] {
         self.input.get(self.range.clone()).unwrap_or_default()
     }

@@ -6,9 +6,9 @@ use std::ops::Range;
 use super::BLOCK;
 use super::Damage;
 use super::job::Content;
+use super::job::DecodedEntropy;
 use super::job::Frame;
 use super::job::Job;
-use super::job::Made;
 use super::job::REPEATS;
 use super::job::TOGETHER;
 use super::literals::SLACK;
@@ -126,7 +126,7 @@ struct Run {
 
 impl Window {
     /// Writes sequences and literals at `at`, where there is room for the largest block.
-    fn sequences(&mut self, made: &Made) -> Result<(), Damage> {
+    fn sequences(&mut self, made: &DecodedEntropy) -> Result<(), Damage> {
         #[cfg(target_arch = "x86_64")]
         if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2") {
             // SAFETY: the processor has the features that the function is compiled for.
@@ -138,12 +138,12 @@ impl Window {
     /// The same code compiled for processors with 32-byte copies.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,bmi1,bmi2")]
-    fn modern(&mut self, made: &Made) -> Result<(), Damage> {
+    fn modern(&mut self, made: &DecodedEntropy) -> Result<(), Damage> {
         self.run(made)
     }
 
     #[inline(always)]
-    fn run(&mut self, made: &Made) -> Result<(), Damage> {
+    fn run(&mut self, made: &DecodedEntropy) -> Result<(), Damage> {
         let begin = self.at;
         if made.literals.len() < made.literal_count + SLACK
             || self.bytes.len() < begin + made.size + BEYOND

@@ -28,7 +28,7 @@ pub(super) struct Scanner<R> {
     /// Number of blocks read.
     number: u64,
     /// The current frame, if any, as far as its blocks depend on it.
-    frame: Option<Inside>,
+    frame: Option<FrameLimits>,
     /// Offset of the last data frame.
     began: u64,
     /// Whether there was a frame.
@@ -37,20 +37,20 @@ pub(super) struct Scanner<R> {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Inside {
+struct FrameLimits {
     most: usize,
     checksum: bool,
 }
 
 /// Why a block cannot be read.
-enum Miss {
+enum BlockFailure {
     /// The input ended.
     Cut,
     Damage(Damage),
     Input(io::Error),
 }
 
-impl From<Damage> for Miss {
+impl From<Damage> for BlockFailure {
     fn from(damage: Damage) -> Self {
         Self::Damage(damage)
     }
@@ -79,16 +79,16 @@ impl<R: BufRead> Scanner<R> {
                 self.ended = true;
                 return false;
             }
-            Err(Miss::Cut) => Failure::Input(io::ErrorKind::UnexpectedEof.into()),
-            Err(Miss::Damage(damage)) => Failure::Damage(damage),
-            Err(Miss::Input(error)) => Failure::Input(error),
+            Err(BlockFailure::Cut) => Failure::Input(io::ErrorKind::UnexpectedEof.into()),
+            Err(BlockFailure::Damage(damage)) => Failure::Damage(damage),
+            Err(BlockFailure::Input(error)) => Failure::Input(error),
         };
         job.failure = Some(failure);
         self.ended = true;
         true
     }
 
-    fn block(&mut self, job: &mut Job) -> Result<bool, Miss> {
+    fn block(&mut self, job: &mut Job) -> Result<bool, BlockFailure> {
         let inside = match self.frame {
             Some(inside) => inside,
             None => {
@@ -140,9 +140,9 @@ impl<R: BufRead> Scanner<R> {
     }
 
     /// Reads the header of the next data frame; `None` at the end of the input.
-    fn header(&mut self) -> Result<Option<(Frame, Inside)>, Miss> {
+    fn header(&mut self) -> Result<Option<(Frame, FrameLimits)>, BlockFailure> {
         loop {
-            if self.input.fill_buf().map_err(Miss::Input)?.is_empty() && self.begun {
+            if self.input.fill_buf().map_err(BlockFailure::Input)?.is_empty() && self.begun {
                 return Ok(None);
             }
             self.began = self.used;
@@ -192,12 +192,12 @@ impl<R: BufRead> Scanner<R> {
             Ok(window) if window <= MOST_WINDOW => window,
             _ => return Err(Damage::Window(window).into()),
         };
-        let inside = Inside { most: most(window), checksum: descriptor & 4 != 0 };
+        let inside = FrameLimits { most: most(window), checksum: descriptor & 4 != 0 };
         Ok(Some((Frame { window, size, checksum: inside.checksum }, inside)))
     }
 
     /// Reads `size` bytes into a block, or all available bytes if the input ends before.
-    fn content(&mut self, job: &mut Job, size: usize) -> Result<(), Miss> {
+    fn content(&mut self, job: &mut Job, size: usize) -> Result<(), BlockFailure> {
         // At most the maximum of a block, whatever its header says.
         let size = size.min(BLOCK);
         job.input.reserve(size);
@@ -206,7 +206,7 @@ impl<R: BufRead> Scanner<R> {
         taken
     }
 
-    fn bytes<const N: usize>(&mut self) -> Result<[u8; N], Miss> {
+    fn bytes<const N: usize>(&mut self) -> Result<[u8; N], BlockFailure> {
         let mut all = [0; N];
         let mut at = 0;
         self.take(N as u64, |bytes| {
@@ -217,13 +217,13 @@ impl<R: BufRead> Scanner<R> {
     }
 
     /// Reads the next `n` bytes in pieces as they arrive.
-    fn take(&mut self, mut n: u64, mut each: impl FnMut(&[u8])) -> Result<(), Miss> {
+    fn take(&mut self, mut n: u64, mut each: impl FnMut(&[u8])) -> Result<(), BlockFailure> {
         while n > 0 {
             let bytes = match self.input.fill_buf() {
-                Ok([]) => return Err(Miss::Cut),
+                Ok([]) => return Err(BlockFailure::Cut),
                 Ok(bytes) => bytes,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
-                Err(e) => return Err(Miss::Input(e)),
+                Err(e) => return Err(BlockFailure::Input(e)),
             };
             let taken = usize::try_from(n).unwrap_or(usize::MAX).min(bytes.len());
             each(&bytes[..taken]);

@@ -103,7 +103,7 @@ pub(super) const REPEATS: u32 = 3;
 
 /// The result of the entropy stage for a block.
 #[derive(Debug, Default)]
-pub(super) struct Made {
+pub(super) struct DecodedEntropy {
     /// Literals, with slack behind them.
     pub(super) literals: Vec<u8>,
     pub(super) literal_count: usize,
@@ -137,7 +137,7 @@ pub(super) struct Job {
     /// [`FRONT`] bytes, and the content.
     pub(super) input: Vec<u8>,
     pub(super) content: Content,
-    pub(super) made: Made,
+    pub(super) made: DecodedEntropy,
     /// Returned after the content.
     pub(super) failure: Option<Failure>,
     /// Bytes of input consumed up to its end.

@@ -9,9 +9,9 @@ use super::huffman;
 use super::huffman::ENTRIES;
 use super::huffman::LOG;
 use super::huffman::Table;
+use super::job::DecodedEntropy;
 use super::job::FRONT;
 use super::job::Literals;
-use super::job::Made;
 use super::job::Packed;
 
 /// Bytes behind the literals of a block that copies may read, and this module may write.
@@ -36,7 +36,7 @@ impl Codes {
         &mut self,
         packed: &Packed,
         input: &[u8],
-        made: &mut Made,
+        made: &mut DecodedEntropy,
     ) -> Result<(), Damage> {
         let count = packed.literal_count;
         made.literal_count = count;

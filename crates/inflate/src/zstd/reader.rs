@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::io::BufRead;
 
-use super::ahead::Ahead;
+use super::ahead::BlocksInFlight;
 use super::order::Order;
 use crate::restart::RestartPoints;
 
@@ -26,14 +26,14 @@ const LONG: u64 = 1 << 20;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub struct Unzstd<R> {
-    ahead: Ahead<R>,
+    ahead: BlocksInFlight<R>,
     order: Order,
     /// Whether reading the input never blocks.
     at_hand: bool,
     /// Threads to start for long input, and how.
     threads: usize,
     long: u64,
-    start: Option<fn(&mut Ahead<R>, usize)>,
+    start: Option<fn(&mut BlocksInFlight<R>, usize)>,
     ended: bool,
 }
 
@@ -67,7 +67,7 @@ impl<R: BufRead> Unzstd<R> {
     }
 
     fn of(input: R, used: u64, at_hand: bool) -> Self {
-        let (ahead, order) = (Ahead::new(input, used, at_hand), Order::new());
+        let (ahead, order) = (BlocksInFlight::new(input, used, at_hand), Order::new());
         Self { ahead, order, at_hand, threads: 0, long: LONG, start: None, ended: false }
     }
 
@@ -120,7 +120,7 @@ impl<R: BufRead + Send + 'static> Unzstd<R> {
     pub fn set_threads(&mut self, threads: usize) {
         if self.at_hand && (self.start.is_some() || self.threads == 0) {
             self.threads = threads.saturating_sub(1);
-            self.start = Some(Ahead::start);
+            self.start = Some(BlocksInFlight::start);
         }
     }
 

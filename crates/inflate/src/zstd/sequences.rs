@@ -6,8 +6,8 @@
 
 use super::Damage;
 use super::bits::below_mark;
+use super::job::DecodedEntropy;
 use super::job::FRONT;
-use super::job::Made;
 use super::job::Packed;
 use super::job::REPEATS;
 use super::job::Sequences;
@@ -43,7 +43,7 @@ impl Default for Bench {
 pub(super) struct Lane<'a> {
     packed: &'a Packed,
     input: &'a [u8],
-    made: &'a mut Made,
+    made: &'a mut DecodedEntropy,
     /// Most bytes that it may decompress to.
     most: usize,
     at: At,
@@ -75,7 +75,7 @@ impl<'a> Lane<'a> {
     pub(super) fn new(
         packed: &'a Packed,
         input: &'a [u8],
-        made: &'a mut Made,
+        made: &'a mut DecodedEntropy,
         most: usize,
     ) -> Self {
         made.sequence_count = 0;

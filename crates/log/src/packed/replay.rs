@@ -30,10 +30,10 @@ pub fn replay<E: Encoder>(fields: &[Field], row: &[u8], e: &mut E) {
 }
 
 /// A value of the type that a column is declared with, or unset.
-struct One<'a, const KIND: u8>(Cell<'a>);
+struct CellValue<'a, const KIND: u8>(Cell<'a>);
 
 /// A list of such values.
-struct Many<'a, const KIND: u8>(List<'a>);
+struct ListValue<'a, const KIND: u8>(List<'a>);
 
 const TEXT: u8 = 0;
 const NUMBER: u8 = 1;
@@ -55,7 +55,7 @@ const fn type_of(kind: u8) -> Type {
     }
 }
 
-impl<const KIND: u8> Value for One<'_, KIND> {
+impl<const KIND: u8> Value for CellValue<'_, KIND> {
     const TYPE: Type = type_of(KIND);
 
     fn is_unset(&self) -> bool {
@@ -81,34 +81,34 @@ impl<const KIND: u8> Value for One<'_, KIND> {
     }
 }
 
-impl<const KIND: u8> Value for Many<'_, KIND> {
+impl<const KIND: u8> Value for ListValue<'_, KIND> {
     const TYPE: Type = Type::Vector("any");
 
     fn put<E: Encoder>(&self, e: &mut E) {
-        e.list(self.0.map(One::<KIND>));
+        e.list(self.0.map(CellValue::<KIND>));
     }
 }
 
 fn scalar<E: Encoder>(name: &'static str, kind: Kind, cell: Cell<'_>, e: &mut E) {
     match kind {
-        Kind::Bool => e.field(name, &One::<BOOL>(cell)),
-        Kind::Count | Kind::Port | Kind::Int => e.field(name, &One::<NUMBER>(cell)),
-        Kind::Double => e.field(name, &One::<DOUBLE>(cell)),
-        Kind::Time => e.field(name, &One::<TIME>(cell)),
-        Kind::Interval => e.field(name, &One::<INTERVAL>(cell)),
-        Kind::Addr => e.field(name, &One::<ADDR>(cell)),
-        Kind::Text => e.field(name, &One::<TEXT>(cell)),
+        Kind::Bool => e.field(name, &CellValue::<BOOL>(cell)),
+        Kind::Count | Kind::Port | Kind::Int => e.field(name, &CellValue::<NUMBER>(cell)),
+        Kind::Double => e.field(name, &CellValue::<DOUBLE>(cell)),
+        Kind::Time => e.field(name, &CellValue::<TIME>(cell)),
+        Kind::Interval => e.field(name, &CellValue::<INTERVAL>(cell)),
+        Kind::Addr => e.field(name, &CellValue::<ADDR>(cell)),
+        Kind::Text => e.field(name, &CellValue::<TEXT>(cell)),
     }
 }
 
 fn list<E: Encoder>(name: &'static str, kind: Kind, list: List<'_>, e: &mut E) {
     match kind {
-        Kind::Bool => e.field(name, &Many::<BOOL>(list)),
-        Kind::Count | Kind::Port | Kind::Int => e.field(name, &Many::<NUMBER>(list)),
-        Kind::Double => e.field(name, &Many::<DOUBLE>(list)),
-        Kind::Time => e.field(name, &Many::<TIME>(list)),
-        Kind::Interval => e.field(name, &Many::<INTERVAL>(list)),
-        Kind::Addr => e.field(name, &Many::<ADDR>(list)),
-        Kind::Text => e.field(name, &Many::<TEXT>(list)),
+        Kind::Bool => e.field(name, &ListValue::<BOOL>(list)),
+        Kind::Count | Kind::Port | Kind::Int => e.field(name, &ListValue::<NUMBER>(list)),
+        Kind::Double => e.field(name, &ListValue::<DOUBLE>(list)),
+        Kind::Time => e.field(name, &ListValue::<TIME>(list)),
+        Kind::Interval => e.field(name, &ListValue::<INTERVAL>(list)),
+        Kind::Addr => e.field(name, &ListValue::<ADDR>(list)),
+        Kind::Text => e.field(name, &ListValue::<TEXT>(list)),
     }
 }

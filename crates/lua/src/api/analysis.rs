@@ -25,8 +25,8 @@ use crate::stop::ReadingPipe;
 use super::Position;
 use super::fail;
 use super::found::Collector;
-use super::found::Found;
 use super::found::Item;
+use super::found::NewResults;
 use super::found::Span;
 use super::found::describe_params;
 use super::paths;
@@ -141,7 +141,7 @@ pub(crate) struct Analysis {
     interest: Interest,
     collector: Collector,
     work: Work,
-    found: Found,
+    found: NewResults,
     text: String,
     /// The damage of a capture; reported at the end.
     damage: Option<String>,
@@ -166,7 +166,7 @@ impl Analysis {
             interest: Interest::default(),
             collector: Collector::default(),
             work: Work::Waiting,
-            found: Found::default(),
+            found: NewResults::default(),
             text: String::new(),
             damage: None,
         })
@@ -217,7 +217,7 @@ impl Analysis {
                     }
                 },
                 Work::Ended(_) => {
-                    self.found = Found::default();
+                    self.found = NewResults::default();
                     return self.damage.take().map_or(Ok(0), Err);
                 }
             }

@@ -28,7 +28,7 @@ typedef struct {
 
 /// A change, as Lua passes it.
 #[repr(C)]
-pub(crate) struct Wanted {
+pub(crate) struct ChangeRequest {
     src: *const c_char,
     dst: *const c_char,
     sport: i32,
@@ -64,7 +64,7 @@ thread_local! {
 /// `wire_len` point to one place each. The bytes are valid until the next call in the same thread.
 pub(crate) unsafe extern "C" fn packet_with(
     record: *const Record,
-    wanted: *const Wanted,
+    wanted: *const ChangeRequest,
     out: *mut *const u8,
     wire_len: *mut u32,
 ) -> i64 {

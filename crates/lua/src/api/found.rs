@@ -1,6 +1,6 @@
 //! The results of an analysis in one sequence: rows of logs and typed events, packed.
 //!
-//! The analysis writes into [`Found`] during a batch of packets, the script reads it between two batches. Rows of
+//! The analysis writes into [`NewResults`] during a batch of packets, the script reads it between two batches. Rows of
 //! a packet come before its events, which wait for its end.
 
 use std::fmt::Write;
@@ -38,7 +38,7 @@ pub(crate) struct Item {
     values: Span,
     /// Index of its [`Kind`].
     kind: u32,
-    /// Where its connections begin among [`Found::mentioned`]; its files follow.
+    /// Where its connections begin among [`NewResults::mentioned`]; its files follow.
     conns: u32,
     /// Number of its connections.
     conn_count: u32,
@@ -46,7 +46,7 @@ pub(crate) struct Item {
     file_count: u32,
 }
 
-/// Bytes of [`Found::bytes`].
+/// Bytes of [`NewResults::bytes`].
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub(crate) struct Span {
@@ -65,7 +65,7 @@ enum Kind {
 
 /// Results since the script last read.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
+pub(crate) struct NewResults {
     /// Rows and events in their order.
     pub(crate) items: Vec<Item>,
     /// All packed values.
@@ -81,7 +81,7 @@ pub(crate) struct Found {
 
 const NO_KIND: u32 = u32::MAX;
 
-impl Found {
+impl NewResults {
     /// Forgets all items, and keeps their kinds and the memory.
     pub(crate) fn clear(&mut self) {
         self.items.clear();
@@ -206,10 +206,10 @@ fn describe_type(ty: &Type, out: &mut String) {
     }
 }
 
-/// Collects rows and events. Clones collect into the same [`Found`].
+/// Collects rows and events. Clones collect into the same [`NewResults`].
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Collector {
-    found: Arc<Mutex<Found>>,
+    found: Arc<Mutex<NewResults>>,
     affinity: ThreadAffinity,
 }
 
@@ -229,12 +229,12 @@ impl Collector {
     }
 
     /// The results, once the analysis has processed its batch.
-    pub(crate) fn found(&self) -> MutexGuard<'_, Found> {
+    pub(crate) fn found(&self) -> MutexGuard<'_, NewResults> {
         self.found.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn mention_all(found: &mut Found, event: &Raised<'_>) -> Mentioned {
+fn mention_all(found: &mut NewResults, event: &Raised<'_>) -> Mentioned {
     let first = found.mentioned.len() as u32;
     let mut services = Vec::new();
     while let Some(state) = event.connection(services.len()) {

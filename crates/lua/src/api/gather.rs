@@ -5,7 +5,7 @@
 //! them all in order.
 
 use gannet_capture::Batch;
-use gannet_capture::Beyond;
+use gannet_capture::BytesBehind;
 use gannet_capture::Packet;
 use gannet_filter::Filter;
 use gannet_pipeline::extract::Message;
@@ -59,7 +59,7 @@ pub(crate) enum Task {
 
 /// A worker.
 #[derive(Clone)]
-pub(crate) struct Gather {
+pub(crate) struct GatherWorker {
     pub(crate) choice: Choice,
     pub(crate) task: Task,
     /// As [`next_turn`](gannet_pipeline::worker_pool::next_turn) has it.
@@ -75,7 +75,7 @@ pub(crate) struct Output {
     pub(crate) times: Vec<Sent>,
 }
 
-impl Work for Gather {
+impl Work for GatherWorker {
     type Output = Output;
 
     fn batch(&mut self, batch: Batch<'_>, output: &mut Output) {
@@ -130,7 +130,7 @@ fn each(
     choice: &Choice,
     ports: &[u16],
     batch: Batch<'_>,
-    beyond: Option<Beyond<'_>>,
+    beyond: Option<BytesBehind<'_>>,
     more: &mut Vec<u32>,
     mut call: impl FnMut(u64, &Message<'_>),
 ) {

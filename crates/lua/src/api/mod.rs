@@ -42,7 +42,7 @@ use gannet_pipeline::worker_pool::Progress;
 use crate::script::Report;
 
 use analysis::Analyses;
-use change::Wanted;
+use change::ChangeRequest;
 use client::Clients;
 use dns::Edns;
 use latency::Summary;
@@ -202,7 +202,7 @@ pub(crate) struct Api {
     dns_answers: unsafe extern "C" fn(*const u8, u32, *mut *const u8) -> u32,
     dns_edns: unsafe extern "C" fn(*const u8, u32, *mut Edns) -> c_int,
     packet_with:
-        unsafe extern "C" fn(*const Record, *const Wanted, *mut *const u8, *mut u32) -> i64,
+        unsafe extern "C" fn(*const Record, *const ChangeRequest, *mut *const u8, *mut u32) -> i64,
     stream_put: unsafe extern "C" fn(*mut Flow, i64, c_int, *const u8, u32, u32) -> c_int,
     stream_end: unsafe extern "C" fn(*mut Flow) -> c_int,
     threads: &'static Threads,

@@ -19,7 +19,7 @@ pub(crate) struct Pairing {
 }
 
 /// Endpoints and transport of a message.
-struct Way {
+struct Endpoints {
     from: ([u8; 16], u16),
     to: ([u8; 16], u16),
     proto: u8,
@@ -34,19 +34,19 @@ impl Pairing {
             Transport::Tcp => protocol::TCP,
         };
         let (from, to) = (m.source, m.destination);
-        let way = Way { from: (from.0.octets(), from.1), to: (to.0.octets(), to.1), proto };
+        let way = Endpoints { from: (from.0.octets(), from.1), to: (to.0.octets(), to.1), proto };
         let key = self.key(&way, m.bytes);
         Sent { time: m.time.as_nanos(), number, key, is_response: !m.is_query() }
     }
 
     /// The same for a query and its response.
     pub(crate) fn of_record(&mut self, r: &Record, message: &[u8]) -> Fingerprint {
-        let way = Way { from: (r.src, r.sport), to: (r.dst, r.dport), proto: r.proto };
+        let way = Endpoints { from: (r.src, r.sport), to: (r.dst, r.dport), proto: r.proto };
         self.key(&way, message)
     }
 
     #[inline]
-    fn key(&mut self, way: &Way, message: &[u8]) -> Fingerprint {
+    fn key(&mut self, way: &Endpoints, message: &[u8]) -> Fingerprint {
         let header = |at| u64::from(dns::u16_at(message, at).unwrap_or(0));
         let is_response = header(2) & 0x8000 != 0;
         let (client, server) =

@@ -30,7 +30,7 @@ use crate::stop::ReadingPipe;
 use crate::stop::Writing;
 
 use super::gather::Choice;
-use super::gather::Gather;
+use super::gather::GatherWorker;
 use super::gather::Output;
 use super::gather::Task;
 use super::group::Counts;
@@ -81,7 +81,7 @@ pub(crate) struct Flow {
 enum Source {
     /// Nothing was read yet.
     Waiting(Box<Stream>),
-    Running(Box<WorkerPool<Gather>>),
+    Running(Box<WorkerPool<GatherWorker>>),
     Ended,
 }
 
@@ -229,7 +229,7 @@ impl Flow {
     fn block(&mut self, task: impl FnOnce(&Self) -> Task) -> Result<Option<Block<Output>>, String> {
         if matches!(self.source, Source::Waiting(_)) {
             let next_turn = next_turn(self.threads);
-            let gather = Gather { choice: self.choice.clone(), task: task(self), next_turn };
+            let gather = GatherWorker { choice: self.choice.clone(), task: task(self), next_turn };
             let waiting = std::mem::replace(&mut self.source, Source::Ended);
             let Source::Waiting(mut stream) = waiting else { return Ok(None) };
             stream.set_unpack_threads(self.threads);

@@ -137,12 +137,12 @@ enum Item {
 /// A thread.
 #[derive(Default)]
 pub(crate) struct Thread {
-    inside: Mutex<Inside>,
+    inside: Mutex<ThreadState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct Inside {
+struct ThreadState {
     items: VecDeque<Item>,
     /// The last returned item, kept as long as it may be read.
     last: Option<Item>,
@@ -154,7 +154,7 @@ struct Inside {
 }
 
 impl Thread {
-    fn lock(&self) -> MutexGuard<'_, Inside> {
+    fn lock(&self) -> MutexGuard<'_, ThreadState> {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

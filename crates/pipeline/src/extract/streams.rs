@@ -38,7 +38,7 @@ type Key = ((Addr, u16), (Addr, u16));
 /// TCP connections on their way through a capture.
 #[derive(Debug)]
 pub(super) struct Streams {
-    connections: HashMap<Key, Followed, RandomState>,
+    connections: HashMap<Key, FollowedConnection, RandomState>,
     uids: UidSource,
     next_sweep: Time,
     /// Bytes of unfinished messages.
@@ -46,7 +46,7 @@ pub(super) struct Streams {
 }
 
 #[derive(Debug)]
-struct Followed {
+struct FollowedConnection {
     conn: Conn,
     tcp: Tcp,
     sides: Box<[Side; 2]>,
@@ -91,7 +91,7 @@ impl Streams {
         }
         let id = ConnId { orig_h: a.0, orig_p: a.1, resp_h: b.0, resp_p: b.1 };
         let uid = self.uids.connection(0, 0);
-        let fresh = || Followed {
+        let fresh = || FollowedConnection {
             conn: Conn::new(uid, id, Proto::Tcp, ip.protocol, time),
             tcp: Tcp::new(time, &Delays::DEFAULT),
             sides: Box::default(),

@@ -9,7 +9,7 @@ use gannet_event::Type;
 use crate::support::Bytes;
 use crate::support::OutOfBound;
 use crate::support::Record;
-use crate::support::Wrong;
+use crate::support::RecordFault;
 #[cfg(test)]
 use crate::support::said;
 
@@ -130,8 +130,8 @@ impl PacketType {
 
 impl<'a> Packet<'a> {
     /// Reads a packet of exactly its length.
-    pub fn parse(data: &'a [u8]) -> Result<Self, Wrong> {
-        let header = Header::parse(data).ok_or(Wrong::Value("DCE_RPC_Header:rpc_vers"))?;
+    pub fn parse(data: &'a [u8]) -> Result<Self, RecordFault> {
+        let header = Header::parse(data).ok_or(RecordFault::Value("DCE_RPC_Header:rpc_vers"))?;
         let mut record = Record::new("DCE_RPC_PDU", data);
         record.at = HEADER_LENGTH;
         let length = header.fragment_length();

@@ -31,7 +31,7 @@ use crate::nested::Violations;
 use crate::ntlm;
 use crate::support::Frames;
 use crate::support::OutOfBound;
-use crate::support::Wrong;
+use crate::support::RecordFault;
 use crate::support::limit_reached;
 
 /// Longest packet: its length has 16 bits.
@@ -149,7 +149,7 @@ impl State {
         (pipe, from): (u64, Dir),
         waiting: &mut HashSet<u32, KeyedHash>,
         packet: &Packet<'_>,
-    ) -> Result<(), Wrong> {
+    ) -> Result<(), RecordFault> {
         let is_orig = from.is_orig();
         if let Some(auth) = &packet.auth {
             cx.raise(|c| DceRpcAuth {
@@ -178,7 +178,7 @@ impl State {
     }
 
     /// Reports bytes that are no packet, and counts them.
-    fn violation(&mut self, cx: &mut Context<'_>, wrong: Wrong) {
+    fn violation(&mut self, cx: &mut Context<'_>, wrong: RecordFault) {
         let (tag, reason) = (Tag::DceRpc, wrong.to_string());
         match &mut self.instance {
             Some(instance) => {

@@ -2,7 +2,7 @@ use gannet_base::Dir;
 
 use super::kept;
 use super::kept::Chunk;
-use super::kept::Kept;
+use super::kept::KeptChunks;
 use super::rules;
 use super::sides::Seen;
 use super::sides::Sides;
@@ -24,7 +24,7 @@ const DONE: u8 = u8::MAX;
 #[derive(Default)]
 pub struct Detector {
     /// Chunks so far.
-    kept: Option<Box<Kept>>,
+    kept: Option<Box<KeptChunks>>,
     /// Rules that were met, by their place in the list: each counts once.
     met: u32,
     /// How many there were, or [`DONE`].

@@ -7,7 +7,7 @@ use crate::Piece;
 
 /// Chunks of both sides.
 #[derive(Debug, Default)]
-pub(super) struct Kept {
+pub(super) struct KeptChunks {
     sides: [Vec<u8>; 2],
     /// Side and length of each chunk, or that it is a gap: of the first few, and of all others.
     first: [u16; FEW],
@@ -17,7 +17,7 @@ pub(super) struct Kept {
     gaps: Vec<u64>,
 }
 
-/// Bits of an entry of [`Kept::first`]; the others are the length.
+/// Bits of an entry of [`KeptChunks::first`]; the others are the length.
 const RESP: u16 = 1 << 15;
 const GAP: u16 = 1 << 14;
 
@@ -34,7 +34,7 @@ pub(super) enum Chunk<'a> {
     Gap(u64),
 }
 
-impl Kept {
+impl KeptChunks {
     /// All bytes of a side.
     #[inline]
     pub(super) fn side(&self, dir: Dir) -> &[u8] {
@@ -119,7 +119,7 @@ mod tests {
             chunks in prop::collection::vec((any::<bool>(), prop::collection::vec(any::<u8>(), 0..9), any::<bool>()), 0..20),
         ) {
             let dir = |orig| if orig { Dir::Orig } else { Dir::Resp };
-            let mut kept = Kept::default();
+            let mut kept = KeptChunks::default();
             for (orig, bytes, gap) in &chunks {
                 if *gap {
                     kept.gap(dir(*orig), bytes.len() as u64);

@@ -5,7 +5,7 @@ use super::sides::Sides;
 /// One way in which a connection over TCP may begin.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TcpRule {
-    pub(super) lead: Lead,
+    pub(super) lead: Precondition,
     /// Whether the data so far matches.
     pub(super) test: Test,
 }
@@ -65,7 +65,7 @@ impl Class {
 
 /// A precondition of a rule.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Lead {
+pub(super) enum Precondition {
     /// It is worth trying always.
     Any,
     /// A user's and a nick's name.
@@ -87,42 +87,42 @@ pub(super) enum Lead {
 impl TcpRule {
     /// A test that is worth trying always.
     pub(crate) const fn any(test: Test) -> Self {
-        Self { lead: Lead::Any, test }
+        Self { lead: Precondition::Any, test }
     }
 
     /// A test of connections with a user's and a nick's name, as [`Seen`](super::sides::Seen) finds them.
     pub(crate) const fn log_in(test: Test) -> Self {
-        Self { lead: Lead::LogIn, test }
+        Self { lead: Precondition::LogIn, test }
     }
 
     /// A test of connections with a server's name.
     pub(crate) const fn server(test: Test) -> Self {
-        Self { lead: Lead::Server, test }
+        Self { lead: Precondition::Server, test }
     }
 
     /// A test that depends on the first byte of the originator, and that of the responder.
     pub(crate) const fn sides(orig: Class, resp: Class, test: Test) -> Self {
-        Self { lead: Lead::Sides(orig, resp), test }
+        Self { lead: Precondition::Sides(orig, resp), test }
     }
 
     /// A test that depends on the first byte of the originator.
     pub(crate) const fn orig(class: Class, test: Test) -> Self {
-        Self { lead: Lead::Orig(class), test }
+        Self { lead: Precondition::Orig(class), test }
     }
 
     /// A test that depends on the first byte of the responder.
     pub(crate) const fn resp(class: Class, test: Test) -> Self {
-        Self { lead: Lead::Resp(class), test }
+        Self { lead: Precondition::Resp(class), test }
     }
 
     /// A test that depends on the first byte of one side or the other.
     pub(crate) const fn either(class: Class, test: Test) -> Self {
-        Self { lead: Lead::Either(class), test }
+        Self { lead: Precondition::Either(class), test }
     }
 
     /// A test that depends on the fifth byte of one side or the other.
     pub(crate) const fn either_fifth(class: Class, test: Test) -> Self {
-        Self { lead: Lead::EitherFifth(class), test }
+        Self { lead: Precondition::EitherFifth(class), test }
     }
 }
 

@@ -4,7 +4,7 @@
 //! rules that remain, and only these are checked.
 
 use super::rule::Class;
-use super::rule::Lead;
+use super::rule::Precondition;
 use super::rule::TcpRule;
 use super::rule::UdpRule;
 use super::sides::Sides;
@@ -59,7 +59,7 @@ const NONE: usize = 256;
 type ByByte = [u32; NONE + 1];
 
 /// What bytes leave.
-struct Leads {
+struct RemainingRules {
     /// Rules that remain by the first byte of the originator, and of the responder.
     sides: [ByByte; 2],
     /// Rules that need names, of clients that log in or of a server.
@@ -75,8 +75,8 @@ struct Leads {
 // The rules have a bit each.
 const _: () = assert!(TCP.len() <= u32::BITS as usize);
 
-static LEADS: Leads = {
-    let mut leads = Leads {
+static LEADS: RemainingRules = {
+    let mut leads = RemainingRules {
         sides: [[0; NONE + 1]; 2],
         wants_log_in: 0,
         wants_server: 0,
@@ -91,17 +91,17 @@ static LEADS: Leads = {
         // `None`: any byte, or none yet.
         let (mut orig, mut resp) = (None, None);
         match TCP[i].1.lead {
-            Lead::Any => {}
-            Lead::LogIn => leads.wants_log_in |= bit,
-            Lead::Server => leads.wants_server |= bit,
-            Lead::Sides(first, second) => (orig, resp) = (Some(first), Some(second)),
-            Lead::Orig(class) => orig = Some(class),
-            Lead::Resp(class) => resp = Some(class),
-            Lead::Either(class) => {
+            Precondition::Any => {}
+            Precondition::LogIn => leads.wants_log_in |= bit,
+            Precondition::Server => leads.wants_server |= bit,
+            Precondition::Sides(first, second) => (orig, resp) = (Some(first), Some(second)),
+            Precondition::Orig(class) => orig = Some(class),
+            Precondition::Resp(class) => resp = Some(class),
+            Precondition::Either(class) => {
                 leads.wants_first |= bit;
                 put(&mut leads.first, Some(class), bit);
             }
-            Lead::EitherFifth(class) => {
+            Precondition::EitherFifth(class) => {
                 leads.wants_fifth |= bit;
                 put(&mut leads.fifth, Some(class), bit);
             }

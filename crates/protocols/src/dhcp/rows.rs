@@ -9,7 +9,7 @@ use crate::Context;
 use crate::Env;
 use crate::Hear;
 use crate::Tag;
-use crate::policy::software::Found;
+use crate::policy::software::DetectedSoftware;
 
 /// Adds messages to the rows of their transactions, which all connections share.
 pub(super) struct Rows;
@@ -38,7 +38,8 @@ fn software(env: &mut Env, seen: Seen, message: Parts<'_>) {
     if let (Some(text), false, Some(mut policy)) =
         (message.1.vendor_class, seen.from.is_orig(), env.policy())
     {
-        let found = Found { host: seen.id.resp_h, port: None, kind: "DHCP::SERVER", text };
+        let found =
+            DetectedSoftware { host: seen.id.resp_h, port: None, kind: "DHCP::SERVER", text };
         policy.software(seen.now, &found);
     }
 }

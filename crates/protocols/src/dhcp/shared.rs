@@ -20,7 +20,7 @@ use super::message::Msg;
 use super::message::Options;
 use super::row::Dhcp;
 use super::row::MessageType;
-use crate::policy::software::Found;
+use crate::policy::software::DetectedSoftware;
 use crate::weird::PacketWeird;
 use crate::weird::Weirds;
 
@@ -68,9 +68,9 @@ pub(crate) struct Reported {
 }
 
 impl Reported {
-    pub(crate) fn found(&self) -> Found<'_> {
+    pub(crate) fn found(&self) -> DetectedSoftware<'_> {
         let Self { host, port, kind, ref text } = *self;
-        Found { host, port: Some(port), kind, text }
+        DetectedSoftware { host, port: Some(port), kind, text }
     }
 }
 

@@ -304,7 +304,7 @@ impl Analyze for Udp {
 
 #[cfg(test)]
 mod tests {
-    use super::super::found::Found;
+    use super::super::found::MessagePart;
     use super::super::frame::tests::frame;
     use super::*;
     use crate::testing::Harness;
@@ -384,8 +384,8 @@ mod tests {
             message.extend_from_slice(b"\x6e\0\x08\x40\0");
         }
         let walked = objects::walk(Dir::Resp, &message, |part| match part {
-            Found::End(_) => ends += 1,
-            Found::TooMany => over += 1,
+            MessagePart::End(_) => ends += 1,
+            MessagePart::TooMany => over += 1,
             _ => {}
         });
         // Behind the last headers, not as many bytes follow as objects are announced.

@@ -2,7 +2,7 @@
 
 /// A part of a message, in the order in which Zeek reports them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found<'a> {
+pub enum MessagePart<'a> {
     /// A header of objects.
     Header {
         /// Group and variation.
@@ -35,7 +35,7 @@ pub enum Found<'a> {
 
 /// Reports a part to who asked for it.
 #[inline]
-pub(super) fn report<F: FnMut(Found<'_>)>(found: &mut Option<F>, part: Found<'_>) {
+pub(super) fn report<F: FnMut(MessagePart<'_>)>(found: &mut Option<F>, part: MessagePart<'_>) {
     if let Some(found) = found {
         found(part);
     }

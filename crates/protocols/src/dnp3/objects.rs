@@ -10,7 +10,7 @@
 
 use gannet_base::Dir;
 
-use super::found::Found;
+use super::found::MessagePart;
 use super::found::report;
 use crate::support::OutOfBound;
 use crate::support::Record;
@@ -20,15 +20,19 @@ const MAX_EMPTY: u32 = 1 << 16;
 
 /// Checks a whole message of one side, application header included.
 pub fn check(from: Dir, message: &[u8]) -> Result<(), OutOfBound> {
-    parse(from, message, &mut None::<fn(Found<'_>)>)
+    parse(from, message, &mut None::<fn(MessagePart<'_>)>)
 }
 
 /// The same, and reports the parts behind the application header.
-pub fn walk(from: Dir, message: &[u8], found: impl FnMut(Found<'_>)) -> Result<(), OutOfBound> {
+pub fn walk(
+    from: Dir,
+    message: &[u8],
+    found: impl FnMut(MessagePart<'_>),
+) -> Result<(), OutOfBound> {
     parse(from, message, &mut Some(found))
 }
 
-fn parse<F: FnMut(Found<'_>)>(
+fn parse<F: FnMut(MessagePart<'_>)>(
     from: Dir,
     message: &[u8],
     found: &mut Option<F>,
@@ -46,7 +50,7 @@ fn parse<F: FnMut(Found<'_>)>(
     };
     let mut rest = d.rest();
     if !has_objects && from == Dir::Resp {
-        report(found, Found::Rest(rest));
+        report(found, MessagePart::Rest(rest));
     }
     let mut empty = MAX_EMPTY;
     while has_objects && !rest.is_empty() {
@@ -67,7 +71,7 @@ const RANGES: [&str; 6] = [
 ];
 
 /// Parses an object header and its objects; returns the rest.
-fn group<'a, F: FnMut(Found<'_>)>(
+fn group<'a, F: FnMut(MessagePart<'_>)>(
     from: Dir,
     function: u8,
     data: &'a [u8],
@@ -122,7 +126,7 @@ fn group<'a, F: FnMut(Found<'_>)>(
             (0, 0, 0)
         }
     };
-    report(found, Found::Header { kind, qualifier, number: count as u32, low, high });
+    report(found, MessagePart::Header { kind, qualifier, number: count as u32, low, high });
     let (record, object_record) = match from {
         Dir::Orig => ("Request_Objects", "Request_Data_Object"),
         Dir::Resp => ("Response_Objects", "Response_Data_Object"),
@@ -145,7 +149,7 @@ fn group<'a, F: FnMut(Found<'_>)>(
                 break;
             }
             if *empty == 0 {
-                report(found, Found::TooMany);
+                report(found, MessagePart::TooMany);
                 break;
             }
             *empty -= 1;
@@ -207,7 +211,7 @@ fn objects_field(from: Dir, kind: u16) -> Option<(&'static str, bool)> {
 }
 
 /// An object with its prefix.
-fn object<F: FnMut(Found<'_>)>(
+fn object<F: FnMut(MessagePart<'_>)>(
     d: &mut Record<'_>,
     from: Dir,
     function: u8,
@@ -226,7 +230,7 @@ fn object<F: FnMut(Found<'_>)>(
     };
     let prefix = prefix.iter().rev().fold(0u32, |all, b| all << 8 | u32::from(*b));
     d.at = p.at;
-    report(found, Found::Prefix(prefix));
+    report(found, MessagePart::Prefix(prefix));
     let mut value = 0xff;
     if number(d, from, kind)? {
         if matches!(kind, 0x0101 | 0x0102 | 0x0a01 | 0x0a02) {
@@ -239,15 +243,15 @@ fn object<F: FnMut(Found<'_>)>(
         }
         let body = o.data.get(..o.at).unwrap_or_default();
         let part = if has_known_form(from, kind) {
-            Found::Object { kind, body }
+            MessagePart::Object { kind, body }
         } else {
-            Found::Rest(body)
+            MessagePart::Rest(body)
         };
         report(found, part);
         d.at += o.at;
     }
     if from == Dir::Resp {
-        report(found, Found::End(value));
+        report(found, MessagePart::End(value));
     }
     Ok(())
 }

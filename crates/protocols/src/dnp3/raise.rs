@@ -3,7 +3,7 @@
 use gannet_base::Dir;
 
 use super::events::*;
-use super::found::Found;
+use super::found::MessagePart;
 use crate::Context;
 
 /// Raises the event of the link header that begins a message.
@@ -20,10 +20,10 @@ pub(super) fn link(cx: &mut Context<'_>, from: Dir, fields: &[u8]) {
 }
 
 /// Raises the event of a part of a message.
-pub(super) fn found(cx: &mut Context<'_>, from: Dir, part: &Found<'_>) {
+pub(super) fn found(cx: &mut Context<'_>, from: Dir, part: &MessagePart<'_>) {
     let is_orig = from.is_orig();
     match *part {
-        Found::Header { kind, qualifier, number, low, high } => {
+        MessagePart::Header { kind, qualifier, number, low, high } => {
             cx.raise(|c| Dnp3ObjectHeader {
                 c,
                 is_orig,
@@ -34,17 +34,17 @@ pub(super) fn found(cx: &mut Context<'_>, from: Dir, part: &Found<'_>) {
                 rf_high: high.into(),
             });
         }
-        Found::Prefix(prefix) => {
+        MessagePart::Prefix(prefix) => {
             let prefix_value = prefix.into();
             cx.raise(|c| Dnp3ObjectPrefix { c, is_orig, prefix_value });
         }
-        Found::Object { kind, body } => object(cx, is_orig, kind, body),
-        Found::Rest(debug) => cx.raise(|c| Dnp3DebugByte { c, is_orig, debug }),
-        Found::End(value) => {
+        MessagePart::Object { kind, body } => object(cx, is_orig, kind, body),
+        MessagePart::Rest(debug) => cx.raise(|c| Dnp3DebugByte { c, is_orig, debug }),
+        MessagePart::End(value) => {
             let data_value = value.into();
             cx.raise(|c| Dnp3ResponseDataObject { c, is_orig, data_value });
         }
-        Found::TooMany => cx.weird("dnp3_excessive_empty_objects", "", None),
+        MessagePart::TooMany => cx.weird("dnp3_excessive_empty_objects", "", None),
     }
 }
 

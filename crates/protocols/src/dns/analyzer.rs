@@ -11,7 +11,7 @@ use super::events::Message;
 use super::events::MessageRead;
 use super::head::Head;
 use super::message::Header;
-use super::message::Note;
+use super::message::MessageNote;
 use super::message::Notes;
 use super::names::opcode;
 use super::raise;
@@ -19,7 +19,7 @@ use super::rows;
 use super::rows::Rows;
 use super::session::Exchange;
 use super::session::Last;
-use super::session::Rest;
+use super::session::RareState;
 use super::shared::Buffers;
 use super::shared::Scratch;
 use super::walk;
@@ -39,7 +39,7 @@ const CHECK_EVERY: u16 = 10;
 pub struct Analyzer {
     /// The oldest query without a reply: mostly the only one.
     slot: Option<Box<Exchange>>,
-    rest: Option<Box<Rest>>,
+    rest: Option<Box<RareState>>,
     last: Last,
     seen_message: bool,
     confirmed: bool,
@@ -157,7 +157,7 @@ impl Analyzer {
     }
 
     #[inline]
-    fn rest(&mut self) -> &mut Rest {
+    fn rest(&mut self) -> &mut RareState {
         self.rest.get_or_insert_default()
     }
 }
@@ -183,12 +183,12 @@ fn read_with_listener(
 fn report_notes(cx: &mut Context<'_>, notes: &mut Notes) {
     for note in notes.drain(..) {
         match note {
-            Note::Weird(name, addl) => cx.weird(name, &addl, SOURCE),
-            Note::Limit(name, addl) => {
+            MessageNote::Weird(name, addl) => cx.weird(name, &addl, SOURCE),
+            MessageNote::Limit(name, addl) => {
                 cx.weird(name, &addl, SOURCE);
                 cx.conn.note_limit();
             }
-            Note::Violation(reason) => cx.violation(Tag::Dns, reason, b""),
+            MessageNote::Violation(reason) => cx.violation(Tag::Dns, reason, b""),
         }
     }
 }

@@ -102,7 +102,7 @@ pub struct MessageContext {
 
 /// Something about a message that is worth a word.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Note {
+pub enum MessageNote {
     /// A name for weird.log, with details or an empty text.
     Weird(&'static str, String),
     /// The same, because a limit was reached.
@@ -112,16 +112,16 @@ pub enum Note {
 }
 
 /// The weirds of a message, in order.
-pub type Notes = Vec<Note>;
+pub type Notes = Vec<MessageNote>;
 
 /// Adds a weird without details.
 pub(super) fn weird(notes: &mut Notes, name: &'static str) {
-    notes.push(Note::Weird(name, String::new()));
+    notes.push(MessageNote::Weird(name, String::new()));
 }
 
 /// Adds a weird with a number as its details.
 pub(super) fn weird_number(notes: &mut Notes, name: &'static str, number: impl Into<i64>) {
-    notes.push(Note::Weird(name, number.into().to_string()));
+    notes.push(MessageNote::Weird(name, number.into().to_string()));
 }
 
 /// A place in a message, and how far reading may go.
@@ -315,7 +315,7 @@ impl<'a> Cursor<'a> {
     ) -> bool {
         if depth > self.most_pointers {
             let name = "DNS_max_compression_chain_depth_exceeded";
-            notes.push(Note::Limit(name, depth.to_string()));
+            notes.push(MessageNote::Limit(name, depth.to_string()));
             return true;
         }
         let start = out.len();
@@ -453,7 +453,7 @@ mod tests {
     fn fault(msg: &[u8], at: usize) -> &'static str {
         match name(msg, at) {
             (false, .., notes) => match notes[..] {
-                [Note::Weird(name, _)] => name,
+                [MessageNote::Weird(name, _)] => name,
                 _ => "?",
             },
             _ => "",
@@ -503,7 +503,7 @@ mod tests {
         let (ok, text, _, notes) = name(&msg, at(20));
         assert!(ok && text.is_empty());
         let limit = "DNS_max_compression_chain_depth_exceeded";
-        assert_eq!(notes, [Note::Limit(limit, "21".into())]);
+        assert_eq!(notes, [MessageNote::Limit(limit, "21".into())]);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use gannet_base::Addr;
 
 use super::message::Cursor;
 use super::message::MessageContext;
-use super::message::Note;
+use super::message::MessageNote;
 use super::message::Notes;
 use super::message::weird;
 use super::message::weird_number;
@@ -281,14 +281,14 @@ impl<'a> Reader<'_, 'a> {
         let order = self.cursor.u16();
         let preference = self.cursor.u16();
         if self.cursor.remaining() == 0 || len <= 4 {
-            self.notes.push(Note::Violation("DNS_NAPTR_too_short"));
+            self.notes.push(MessageNote::Violation("DNS_NAPTR_too_short"));
             return BROKEN;
         }
         let mut left = len - 4;
         let texts = [self.string(&mut left), self.string(&mut left), self.string(&mut left)];
         let named = self.cursor.name_as_is(names, self.place.netbios_server, self.notes);
         let ([Some(flags), Some(service), Some(regexp)], true) = (texts, named) else {
-            self.notes.push(Note::Violation("DNS_NAPTR_RR_too_short"));
+            self.notes.push(MessageNote::Violation("DNS_NAPTR_RR_too_short"));
             return BROKEN;
         };
         (Data::Naptr { order, preference, flags, service, regexp, replacement: names }, true)
@@ -339,9 +339,10 @@ impl<'a> Reader<'_, 'a> {
         };
         let (need, have) = (usize::from(*source), 8 * address.len());
         if need > max {
-            self.notes.push(Note::Weird(prefix, format!("{need} bits")));
+            self.notes.push(MessageNote::Weird(prefix, format!("{need} bits")));
         } else if need > have {
-            self.notes.push(Note::Weird(short, format!("need {need} bits, have {have} bits")));
+            self.notes
+                .push(MessageNote::Weird(short, format!("need {need} bits, have {have} bits")));
         }
     }
 

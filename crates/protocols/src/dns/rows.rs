@@ -30,7 +30,7 @@ use super::records::Strings;
 use super::session::Exchange;
 use super::session::ExchangePosition;
 use super::session::Last;
-use super::session::Rest;
+use super::session::RareState;
 use super::session::Waiting;
 use super::session::flag;
 use super::shared::RowBuffers;
@@ -94,7 +94,7 @@ row! {
 /// What the rows of one message are made from: the messages of its connection that wait for their partners.
 pub(super) struct Rows<'a> {
     slot: &'a mut Option<Box<Exchange>>,
-    rest: &'a mut Option<Box<Rest>>,
+    rest: &'a mut Option<Box<RareState>>,
     last: &'a mut Last,
     /// The connection's flip is under way.
     flipped: bool,
@@ -108,7 +108,7 @@ impl<'a> Rows<'a> {
     #[inline]
     pub(super) fn new(
         slot: &'a mut Option<Box<Exchange>>,
-        rest: &'a mut Option<Box<Rest>>,
+        rest: &'a mut Option<Box<RareState>>,
         last: &'a mut Last,
         flipped: bool,
         scratch: &'a mut RowBuffers,

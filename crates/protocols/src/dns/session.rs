@@ -187,7 +187,7 @@ pub(super) struct Waiting {
 
 /// What most connections do without.
 #[derive(Default)]
-pub(super) struct Rest {
+pub(super) struct RareState {
     /// Further messages that wait for their partners, for the rows.
     pub(super) waiting: Waiting,
     pub(super) framing: [Framing; 2],

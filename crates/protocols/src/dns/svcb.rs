@@ -2,7 +2,7 @@
 
 use super::message::Cursor;
 use super::message::MessageContext;
-use super::message::Note;
+use super::message::MessageNote;
 use super::message::Notes;
 use super::message::weird;
 
@@ -33,7 +33,7 @@ pub(super) fn check(
         left -= 4;
         if size > left {
             let detail = format!("{size} capped to {left}");
-            notes.push(Note::Weird("DNS_SVCB_param_value_toobig", detail));
+            notes.push(MessageNote::Weird("DNS_SVCB_param_value_toobig", detail));
             size = left;
             cursor.skip(size);
         } else if let Some(fault) = fault(key, cursor.take(size)) {
@@ -81,7 +81,7 @@ mod tests {
         let ok = check(&mut cursor, data.len(), MessageContext::default(), &mut names, &mut notes);
         assert!(!ok || data.len() - cursor.pos() < 4);
         let text = notes.into_iter().map(|n| match n {
-            Note::Weird(name, addl) => format!("{name} {addl}").trim_end().to_owned(),
+            MessageNote::Weird(name, addl) => format!("{name} {addl}").trim_end().to_owned(),
             other => format!("{other:?}"),
         });
         (ok, text.collect())

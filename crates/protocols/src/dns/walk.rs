@@ -13,7 +13,7 @@ use super::message::Cursor;
 use super::message::HEADER_LEN;
 use super::message::MAX_POINTERS;
 use super::message::MAX_QUESTIONS;
-use super::message::Note;
+use super::message::MessageNote;
 use super::message::Notes;
 use super::message::Passed;
 use super::message::weird;
@@ -75,9 +75,9 @@ impl<const RAISES: bool> Walk<'_, '_, '_, RAISES> {
         let sound = if usize::from(header.questions) > most {
             // Other traffic on port 53 usually fails this check.
             let name = "DNS_Conn_count_too_large";
-            self.buffers.notes.push(Note::Violation(name));
+            self.buffers.notes.push(MessageNote::Violation(name));
             let detail = format!("{} > {most}", header.questions);
-            self.buffers.notes.push(Note::Limit(name, detail));
+            self.buffers.notes.push(MessageNote::Limit(name, detail));
             false
         } else if self.is_update() {
             self.update(msg, &mut ended)
@@ -182,7 +182,7 @@ impl<const RAISES: bool> Walk<'_, '_, '_, RAISES> {
             data_at: cursor.pos(),
             data_len: record.len,
         };
-        let about = About { msg: self.head, section, parts, record: &record };
+        let about = RecordHead { msg: self.head, section, parts, record: &record };
         let (cx, rows) = (&mut *self.cx, &mut *self.rows);
         // What most answers are.
         if section == Section::Answers
@@ -191,7 +191,11 @@ impl<const RAISES: bool> Walk<'_, '_, '_, RAISES> {
         {
             cursor.skip(4);
             let data = Data::A(Addr::v4(*address));
-            About { section: Section::Answers, ..about }.report::<RAISES>(cx, rows, Some(&data));
+            RecordHead { section: Section::Answers, ..about }.report::<RAISES>(
+                cx,
+                rows,
+                Some(&data),
+            );
             return true;
         }
         match section {
@@ -244,14 +248,14 @@ fn report<const RAISES: bool, E: Event>(
 }
 
 /// What is known of a record before its data is read.
-struct About<'a> {
+struct RecordHead<'a> {
     msg: Head<'a>,
     section: Section,
     parts: &'a Parts<'a>,
     record: &'a Record,
 }
 
-impl About<'_> {
+impl RecordHead<'_> {
     /// A part of an update whose data does not matter.
     #[cold]
     fn report_change<const RAISES: bool>(&self, cx: &mut Context<'_>, rows: &mut Rows<'_>) {

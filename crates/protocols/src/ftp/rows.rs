@@ -12,7 +12,7 @@ use super::session::Session;
 use crate::Context;
 use crate::Hear;
 use crate::context;
-use crate::policy::software::Found;
+use crate::policy::software::DetectedSoftware;
 
 gannet_log::row! {
     /// One row for each command that transfers or removes files or prepares that, and at least one a
@@ -78,7 +78,10 @@ impl Hear<FtpRequest<'_>> for Rows {
         if event.command == b"CLNT"
             && let Some(mut policy) = cx.env.policy()
         {
-            policy.software(cx.now, &Found { host, port: None, kind: "FTP::CLIENT", text });
+            policy.software(
+                cx.now,
+                &DetectedSoftware { host, port: None, kind: "FTP::CLIENT", text },
+            );
         }
         self.session(cx).request(cx, event.command, event.arg);
     }

@@ -4,8 +4,8 @@
 //! [RFC 4178]: https://www.rfc-editor.org/rfc/rfc4178
 
 use crate::support::Bytes;
-use crate::support::Within;
-use crate::support::Wrong;
+use crate::support::RecordBounds;
+use crate::support::RecordFault;
 use crate::support::ber;
 use crate::support::ber::Head;
 use crate::support::ber::Result;
@@ -47,7 +47,7 @@ pub fn parse<'a>(data: &'a [u8], mut see: impl FnMut(Part<'a>)) -> Result<()> {
     };
     head(&mut b, see)?;
     while !b.is_empty() {
-        let within = Within::new(argument, &b);
+        let within = RecordBounds::new(argument, &b);
         let arg = head(&mut b, see)?;
         let index = arg.index();
         let mut arg = Bytes(within.part(&mut b, "args", arg.length)?);
@@ -60,14 +60,14 @@ pub fn parse<'a>(data: &'a [u8], mut see: impl FnMut(Part<'a>)) -> Result<()> {
                 see(Part::State(ber::unsigned(state)));
             }
             2 => {
-                let within = Within::new("GSSAPI_NEG_TOKEN_MECH_TOKEN", &arg);
+                let within = RecordBounds::new("GSSAPI_NEG_TOKEN_MECH_TOKEN", &arg);
                 let length = head(&mut arg, see)?.length;
                 if let Some(part) = mechanism(within.part(&mut arg, "token", length)?, see)? {
                     see(part);
                 }
             }
             0 | 1 | 3 => drop(value(&mut arg, see)?),
-            index => return Err(Wrong::Case { record: choice, index: index.into() }),
+            index => return Err(RecordFault::Case { record: choice, index: index.into() }),
         }
     }
     Ok(())
@@ -95,7 +95,7 @@ fn mechanism<'a>(token: &'a [u8], see: &mut impl FnMut(Part<'a>)) -> Result<Opti
         [0x4e, ..] => token.starts_with(b"NTLMSSP").then_some(Part::Ntlm(token)),
         [INITIAL, ..] => {
             let mut b = Bytes(token);
-            let within = Within::new("KRB_OID_BLOB", &b);
+            let within = RecordBounds::new("KRB_OID_BLOB", &b);
             head(&mut b, see)?;
             value(&mut b, see)?;
             within.part(&mut b, "token_id", 2)?;

@@ -7,7 +7,7 @@ use gannet_event::TableOf;
 
 use super::field::FieldName;
 use crate::support::mime::events::HeaderRec;
-use crate::support::text::Upper;
+use crate::support::text::UpperCase;
 
 gannet_event::record! {
     /// How a message ended.
@@ -99,7 +99,7 @@ gannet_event::events! {
         /// The field's name as it was sent.
         original_name: FieldName<'a> = "original_name",
         /// The field's name in upper case.
-        name: Upper<'a> = "name",
+        name: UpperCase<'a> = "name",
         /// Its value.
         value: &'a [u8] = "value",
     }

@@ -21,7 +21,7 @@ use super::syntax::token;
 use crate::support::mime::Fault;
 use crate::support::mime::MediaType;
 use crate::support::mime::events::HeaderRec;
-use crate::support::text::Upper;
+use crate::support::text::UpperCase;
 
 impl Entity {
     /// The header is complete: raises the events of all of it.
@@ -36,7 +36,7 @@ impl Entity {
     fn raise_all_headers(&mut self, s: &mut Scope<'_, '_>) {
         let (headers, is_orig) = (self.headers.take().unwrap_or_default(), s.from.is_orig());
         let records = headers.fields.iter().enumerate().map(|(n, (name, value))| {
-            (n as u64 + 1, HeaderRec { original_name: name, name: Upper(name), value })
+            (n as u64 + 1, HeaderRec { original_name: name, name: UpperCase(name), value })
         });
         s.cx.raise(|c| HttpAllHeaders { c, is_orig, hlist: TableOf(records.collect()) });
         let (ty, subty) = match &headers.content_type {
@@ -79,7 +79,7 @@ impl Entity {
                 c,
                 is_orig,
                 original_name: FieldName { name, field },
-                name: Upper(name),
+                name: UpperCase(name),
                 value,
             });
         }

@@ -23,7 +23,7 @@ use super::state::Rows;
 use super::syntax::skip_blanks;
 use crate::Context;
 use crate::Hear;
-use crate::policy::software::Found;
+use crate::policy::software::DetectedSoftware;
 use crate::support::mime::Base64;
 
 gannet_log::row! {
@@ -311,7 +311,7 @@ fn found_software(cx: &mut Context<'_>, is_orig: bool, name: &[u8], value: &[u8]
         }
         _ => return,
     };
-    policy.software(cx.now, &Found { host, port, kind, text: &text });
+    policy.software(cx.now, &DetectedSoftware { host, port, kind, text: &text });
 }
 
 #[cfg(test)]

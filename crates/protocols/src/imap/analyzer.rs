@@ -6,9 +6,9 @@ use super::lines::Line;
 use super::lines::lines;
 use crate::Context;
 use crate::Tag;
+use crate::support::ItemEffect;
+use crate::support::Preamble;
 use crate::support::Prelude;
-use crate::support::Talk;
-use crate::support::Then;
 
 /// The analyzer of one connection.
 pub type Analyzer = Prelude<Session>;
@@ -20,7 +20,7 @@ pub struct Session {
     starttls: Vec<u8>,
 }
 
-impl Talk for Session {
+impl Preamble for Session {
     const TAG: Tag = Tag::Imap;
 
     type Item<'a> = Line<'a>;
@@ -29,7 +29,7 @@ impl Talk for Session {
         lines(chunk, from.is_orig())
     }
 
-    fn item(&mut self, cx: &mut Context<'_>, from: Dir, line: Line<'_>) -> Then {
+    fn item(&mut self, cx: &mut Context<'_>, from: Dir, line: Line<'_>) -> ItemEffect {
         let ok = line.command.eq_ignore_ascii_case(b"ok");
         let starttls = line.command.eq_ignore_ascii_case(b"starttls");
         let known = match from {
@@ -45,7 +45,7 @@ impl Talk for Session {
             b"authenticate" | b"login" | b"examine" | b"create" | b"list" | b"fetch"
         ) {
             cx.confirm(Tag::Imap);
-            return Then::Past;
+            return ItemEffect::Past;
         }
         if let Some(list) = line.capabilities {
             let words = list.split(|b| !b.is_ascii_graphic()).filter(|word| !word.is_empty());
@@ -61,13 +61,13 @@ impl Talk for Session {
             Dir::Resp if !self.starttls.is_empty() && line.tag == self.starttls => {
                 if ok {
                     cx.raise(|c| ImapStarttls { c });
-                    return Then::Tls;
+                    return ItemEffect::Tls;
                 }
                 cx.weird("IMAP: server refused StartTLS", "", Some("IMAP"));
             }
             _ => {}
         }
-        Then::More
+        ItemEffect::More
     }
 }
 

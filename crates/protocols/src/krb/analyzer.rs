@@ -2,8 +2,8 @@ use gannet_base::Dir;
 
 use super::certificates;
 use super::message;
-use super::message::Aside;
 use super::message::Message;
+use super::message::ParsedFacts;
 use super::raise;
 use super::rows::Session;
 use crate::Analyze;
@@ -17,7 +17,7 @@ const MAX_MESSAGE: usize = 10 << 20;
 
 /// Reads one message into the row of its connection. Returns whether it was one.
 fn message(cx: &mut Context<'_>, session: &mut Session, tag: Tag, from: Dir, data: &[u8]) -> bool {
-    let mut aside = Aside { collects: cx.env.logs.events.any(), ..Aside::default() };
+    let mut aside = ParsedFacts { collects: cx.env.logs.events.any(), ..ParsedFacts::default() };
     let parsed = message::parse(data, &mut aside);
     if let Some(n) = aside.long_number {
         cx.long_number(n);

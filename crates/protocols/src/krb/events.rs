@@ -12,9 +12,9 @@ use gannet_event::Type;
 use gannet_files::x509::Certificate;
 
 use super::message::Address;
-use super::message::Moment;
 use super::message::Principal;
 use super::message::Ticket;
+use super::message::UnixSeconds;
 
 gannet_event::record! {
     /// What a client wants of a ticket.
@@ -185,11 +185,11 @@ gannet_event::record! {
         /// The service.
         service_name: Option<&'a Principal<'a>> = "service_name",
         /// When the ticket is to become valid.
-        from: Option<Moment> = "from",
+        from: Option<UnixSeconds> = "from",
         /// When it is to expire.
-        till: Option<Moment> = "till",
+        till: Option<UnixSeconds> = "till",
         /// Until when it is to be renewable.
-        rtime: Option<Moment> = "rtime",
+        rtime: Option<UnixSeconds> = "rtime",
         /// A random number.
         nonce: Option<u64> = "nonce",
         /// Encryption types, the preferred one first.

@@ -17,8 +17,8 @@ use super::reader::head;
 use super::reader::heads;
 use super::reader::number;
 use crate::support::Bytes;
-use crate::support::Within;
-use crate::support::Wrong;
+use crate::support::RecordBounds;
+use crate::support::RecordFault;
 use crate::support::ber;
 use crate::support::ber::Result;
 
@@ -73,9 +73,9 @@ impl Arg for Principal<'_> {
 
 /// Seconds since 1970, also beyond what [`Time`] has: those are packed as the latest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Moment(pub i64);
+pub struct UnixSeconds(pub i64);
 
-impl Arg for Moment {
+impl Arg for UnixSeconds {
     const TYPE: Type = Type::Time;
 
     fn pack(&self, to: &mut Packer<'_>) {
@@ -246,7 +246,7 @@ impl Message<'_> {
 
 /// Facts found while parsing a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Aside<'a> {
+pub struct ParsedFacts<'a> {
     /// Ticket and options of the first AP-REQ in the pre-authentication data, which counts even if the message
     /// turns out to be broken further on.
     pub ap_request: Option<(Ticket<'a>, u32)>,
@@ -265,14 +265,14 @@ pub struct Aside<'a> {
 }
 
 /// Parses a message, or returns why it is invalid.
-pub fn parse<'a>(data: &'a [u8], aside: &mut Aside<'a>) -> Result<Message<'a>> {
+pub fn parse<'a>(data: &'a [u8], aside: &mut ParsedFacts<'a>) -> Result<Message<'a>> {
     let long = Cell::new(None);
     let message = pdu(&mut Reader { bytes: Bytes(data), long: &long }, aside);
     aside.long_number = long.get();
     message
 }
 
-fn pdu<'a>(b: &mut Reader<'a, '_>, aside: &mut Aside<'a>) -> Result<Message<'a>> {
+fn pdu<'a>(b: &mut Reader<'a, '_>, aside: &mut ParsedFacts<'a>) -> Result<Message<'a>> {
     Ok(match head(b)?.number() {
         AS_REQ | TGS_REQ => Message::Request(request(b, aside)?),
         AS_REP | TGS_REP => Message::Reply(reply(b, aside)?),
@@ -297,11 +297,11 @@ fn pdu<'a>(b: &mut Reader<'a, '_>, aside: &mut Aside<'a>) -> Result<Message<'a>>
             Message::Credentials(all)
         }
         ERROR => Message::Error(error(b, aside)?),
-        index => return Err(Wrong::Case { record: "KRB_PDU", index: index.into() }),
+        index => return Err(RecordFault::Case { record: "KRB_PDU", index: index.into() }),
     })
 }
 
-fn request<'a>(b: &mut Reader<'a, '_>, aside: &mut Aside<'a>) -> Result<Request<'a>> {
+fn request<'a>(b: &mut Reader<'a, '_>, aside: &mut ParsedFacts<'a>) -> Result<Request<'a>> {
     head(b)?;
     let version = element(b)?;
     let kind = element(b)?;
@@ -311,7 +311,7 @@ fn request<'a>(b: &mut Reader<'a, '_>, aside: &mut Aside<'a>) -> Result<Request<
     let (version, kind_number) = (ber::unsigned(version), ber::unsigned(kind));
     let mut r = Request { kind: kind_number, version, padata, ..Request::default() };
     while !b.is_empty() {
-        let within = Within::new("KRB_REQ_Arg", b);
+        let within = RecordBounds::new("KRB_REQ_Arg", b);
         let head = head(b)?;
         let a = &mut b.part(&within, "data", head.length)?;
         match head.index() {
@@ -352,14 +352,14 @@ fn request<'a>(b: &mut Reader<'a, '_>, aside: &mut Aside<'a>) -> Result<Request<
 
 /// The flags of a request.
 fn options(b: &mut Reader<'_, '_>) -> Result<u32> {
-    let within = Within::new("KRB_KDC_Options", b);
+    let within = RecordBounds::new("KRB_KDC_Options", b);
     head(b)?;
     // A byte of padding precedes them.
     let flags = within.part(b, "flags", 5)?;
     Ok(flags.last_chunk().map_or(0, |f| u32::from_be_bytes(*f)))
 }
 
-fn address<'a>(b: &mut Reader<'a, '_>, aside: &mut Aside<'_>) -> Result<Address<'a>> {
+fn address<'a>(b: &mut Reader<'a, '_>, aside: &mut ParsedFacts<'_>) -> Result<Address<'a>> {
     heads::<2>(b)?;
     let family = ber::unsigned(content(b)?);
     let address = element(b)?;
@@ -370,8 +370,8 @@ fn address<'a>(b: &mut Reader<'a, '_>, aside: &mut Aside<'_>) -> Result<Address<
     Ok((family, address))
 }
 
-fn reply<'a>(b: &mut Reader<'a, '_>, aside: &mut Aside<'a>) -> Result<Reply<'a>> {
-    let within = Within::new("KRB_KDC_REP", b);
+fn reply<'a>(b: &mut Reader<'a, '_>, aside: &mut ParsedFacts<'a>) -> Result<Reply<'a>> {
+    let within = RecordBounds::new("KRB_KDC_REP", b);
     head(b)?;
     let version = ber::unsigned(element(b)?);
     let kind = element(b)?;
@@ -390,7 +390,7 @@ fn ap_request<'a>(b: &mut Reader<'a, '_>) -> Result<(Ticket<'a>, u32)> {
     head(b)?;
     element(b)?;
     element(b)?;
-    let within = Within::new("KRB_AP_Options", b);
+    let within = RecordBounds::new("KRB_AP_Options", b);
     heads::<2>(b)?;
     let flags = within.part(b, "flags", 5)?;
     let options = flags.last_chunk().map_or(0, |f| u32::from_be_bytes(*f));
@@ -399,7 +399,7 @@ fn ap_request<'a>(b: &mut Reader<'a, '_>) -> Result<(Ticket<'a>, u32)> {
     Ok((ticket, options))
 }
 
-fn error<'a>(b: &mut Reader<'a, '_>, aside: &mut Aside<'a>) -> Result<Error<'a>> {
+fn error<'a>(b: &mut Reader<'a, '_>, aside: &mut ParsedFacts<'a>) -> Result<Error<'a>> {
     head(b)?;
     let mut e = Error::default();
     let mut code = None;
@@ -411,7 +411,7 @@ fn error<'a>(b: &mut Reader<'a, '_>, aside: &mut Aside<'a>) -> Result<Error<'a>>
             }
             return Ok(e);
         }
-        let within = Within::new("KRB_ERROR_Arg", b);
+        let within = RecordBounds::new("KRB_ERROR_Arg", b);
         let head = head(b)?;
         if head.index() == 6 {
             if code.is_none() {
@@ -437,7 +437,12 @@ fn error<'a>(b: &mut Reader<'a, '_>, aside: &mut Aside<'a>) -> Result<Error<'a>>
             11 => e.text = Some(content(a)?),
             12 if code == Some(PREAUTH_REQUIRED) => e.padata = Some(padata(a, true, aside)?),
             12 => {}
-            index => return Err(Wrong::Case { record: "KRB_ERROR_Arg_Data", index: index.into() }),
+            index => {
+                return Err(RecordFault::Case {
+                    record: "KRB_ERROR_Arg_Data",
+                    index: index.into(),
+                });
+            }
         }
     }
 }
@@ -448,7 +453,7 @@ fn safe<'a>(b: &mut Reader<'a, '_>) -> Result<Safe<'a>> {
     let mut safe = Safe { version, kind, ..Safe::default() };
     head(b)?;
     while !b.is_empty() {
-        let within = Within::new("KRB_SAFE_Arg", b);
+        let within = RecordBounds::new("KRB_SAFE_Arg", b);
         let head = head(b)?;
         let a = &mut b.part(&within, "args", head.length)?;
         match head.index() {
@@ -457,10 +462,12 @@ fn safe<'a>(b: &mut Reader<'a, '_>) -> Result<Safe<'a>> {
             2 => safe.time.1 = ber::unsigned(content(a)?),
             3 => safe.number = Some(ber::unsigned(content(a)?)),
             index @ (4 | 5) => {
-                let address = address(a, &mut Aside::default())?;
+                let address = address(a, &mut ParsedFacts::default())?;
                 safe.addresses[usize::from(index - 4)] = Some(address);
             }
-            index => return Err(Wrong::Case { record: "KRB_SAFE_Arg_Data", index: index.into() }),
+            index => {
+                return Err(RecordFault::Case { record: "KRB_SAFE_Arg_Data", index: index.into() });
+            }
         }
     }
     element(b)?;
@@ -476,26 +483,30 @@ type Padata<'a> = Vec<TypeValue<'a>>;
 fn optional_padata<'a>(
     b: &mut Reader<'a, '_>,
     index: u8,
-    aside: &mut Aside<'a>,
+    aside: &mut ParsedFacts<'a>,
 ) -> Result<(u64, Option<Padata<'a>>)> {
     let first = head(b)?;
     if first.index() != index {
         return Ok((first.length, None));
     }
-    let within = Within::new("KRB_PA_Data_Optional_Contents", b);
+    let within = RecordBounds::new("KRB_PA_Data_Optional_Contents", b);
     let all = padata(&mut b.part(&within, "padata", first.length)?, false, aside)?;
     Ok((head(b)?.length, Some(all)))
 }
 
-fn padata<'a>(b: &mut Reader<'a, '_>, is_error: bool, aside: &mut Aside<'a>) -> Result<Padata<'a>> {
+fn padata<'a>(
+    b: &mut Reader<'a, '_>,
+    is_error: bool,
+    aside: &mut ParsedFacts<'a>,
+) -> Result<Padata<'a>> {
     let mut all = Vec::new();
     let outer = head(b)?;
     if outer.tag != ber::SEQUENCE {
-        Within::new("KRB_PA_Data_Container", b).part(b, "unknown", outer.length)?;
+        RecordBounds::new("KRB_PA_Data_Container", b).part(b, "unknown", outer.length)?;
         return Ok(all);
     }
     while !b.is_empty() {
-        let within = Within::new("KRB_PA_Data", b);
+        let within = RecordBounds::new("KRB_PA_Data", b);
         head(b)?;
         let kind = number(b)?;
         let length = head(b)?.length;
@@ -507,7 +518,7 @@ fn padata<'a>(b: &mut Reader<'a, '_>, is_error: bool, aside: &mut Aside<'a>) -> 
             }
             continue;
         }
-        let within = Within::new("KRB_PA_Data_Element", b);
+        let within = RecordBounds::new("KRB_PA_Data_Element", b);
         let mut part = |field| b.part(&within, field, length);
         let mut value: Option<&[u8]> = None;
         match kind {
@@ -542,7 +553,7 @@ fn padata<'a>(b: &mut Reader<'a, '_>, is_error: bool, aside: &mut Aside<'a>) -> 
 
 /// ETYPE-INFO: the salt is missing where the entry is short.
 fn salt<'a>(b: &mut Reader<'a, '_>) -> Result<&'a [u8]> {
-    let within = Within::new("KRB_PA_ENCTYPE_INFO", b);
+    let within = RecordBounds::new("KRB_PA_ENCTYPE_INFO", b);
     head(b)?;
     let entry = head(b)?.length;
     head(b)?;
@@ -558,7 +569,7 @@ fn salt<'a>(b: &mut Reader<'a, '_>) -> Result<&'a [u8]> {
 /// The first certificate of a CMS message (RFC 4556 §3.2).
 fn pkinit<'a>(b: &mut Reader<'a, '_>, is_reply: bool) -> Result<&'a [u8]> {
     let record = if is_reply { "KRB_PA_PK_AS_Rep" } else { "KRB_PA_PK_AS_Req" };
-    let within = Within::new(record, b);
+    let within = RecordBounds::new(record, b);
     heads::<4>(b)?;
     if is_reply {
         head(b)?;
@@ -574,7 +585,7 @@ fn pkinit<'a>(b: &mut Reader<'a, '_>, is_reply: bool) -> Result<&'a [u8]> {
 
 fn tickets<'a>(b: &mut Reader<'a, '_>, collects: bool) -> Result<Vec<Ticket<'a>>> {
     let mut list = Vec::new();
-    let within = Within::new("KRB_Ticket_Sequence", b);
+    let within = RecordBounds::new("KRB_Ticket_Sequence", b);
     let length = head(b)?.length;
     let mut all = b.part(&within, "tickets", length)?;
     while !all.is_empty() {
@@ -588,7 +599,7 @@ fn tickets<'a>(b: &mut Reader<'a, '_>, collects: bool) -> Result<Vec<Ticket<'a>>
 
 /// A ticket, perhaps as a field of a sequence.
 fn ticket<'a>(b: &mut Reader<'a, '_>, in_sequence: bool) -> Result<Ticket<'a>> {
-    let within = Within::new("KRB_Ticket", b);
+    let within = RecordBounds::new("KRB_Ticket", b);
     if in_sequence {
         head(b)?;
     }
@@ -603,13 +614,13 @@ fn ticket<'a>(b: &mut Reader<'a, '_>, in_sequence: bool) -> Result<Ticket<'a>> {
 
 /// Encrypted data as a field of a sequence.
 fn encrypted_element<'a>(b: &mut Reader<'a, '_>) -> Result<Encrypted<'a>> {
-    let within = Within::new("KRB_Encrypted_Data_in_Seq", b);
+    let within = RecordBounds::new("KRB_Encrypted_Data_in_Seq", b);
     let length = head(b)?.length;
     encrypted(&mut b.part(&within, "data", length)?)
 }
 
 fn encrypted<'a>(b: &mut Reader<'a, '_>) -> Result<Encrypted<'a>> {
-    let within = Within::new("KRB_Encrypted_Data", b);
+    let within = RecordBounds::new("KRB_Encrypted_Data", b);
     head(b)?;
     let cipher = ber::unsigned(element(b)?);
     let mut next = head(b)?;

@@ -29,11 +29,11 @@ use super::events::ticket;
 use super::message::Encrypted;
 use super::message::Error;
 use super::message::Message;
-use super::message::Moment;
 use super::message::Reply;
 use super::message::Request;
 use super::message::Safe;
 use super::message::Ticket;
+use super::message::UnixSeconds;
 use super::rows::Session;
 use crate::Context;
 use crate::Tag;
@@ -104,9 +104,9 @@ fn request<'a>(r: &'a Request<'a>) -> KdcRequest<'a> {
         client_name: r.client.as_ref(),
         service_realm: r.realm,
         service_name: r.service.as_ref(),
-        from: r.from.map(Moment),
-        till: r.till.map(Moment),
-        rtime: r.renew_till.map(Moment),
+        from: r.from.map(UnixSeconds),
+        till: r.till.map(UnixSeconds),
+        rtime: r.renew_till.map(UnixSeconds),
         nonce: r.nonce,
         encryption_types: Some(&r.ciphers).filter(|list| !list.is_empty()),
         host_addrs: (!r.addresses.is_empty()).then_some(HostAddresses(&r.addresses)),

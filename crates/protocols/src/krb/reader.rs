@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::ops::DerefMut;
 
 use crate::support::Bytes;
-use crate::support::Within;
+use crate::support::RecordBounds;
 use crate::support::ber;
 use crate::support::ber::Head;
 use crate::support::ber::Result;
@@ -42,7 +42,7 @@ impl<'a> Reader<'a, '_> {
     /// The next bytes, as a part of a record.
     pub(super) fn part(
         &mut self,
-        within: &Within,
+        within: &RecordBounds,
         field: &'static str,
         length: u64,
     ) -> Result<Self> {

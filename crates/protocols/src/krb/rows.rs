@@ -8,8 +8,8 @@ use gannet_files::x509::Certificate;
 use gannet_log::Date;
 
 use super::events::*;
-use super::message::Moment;
 use super::message::Principal;
+use super::message::UnixSeconds;
 use super::names;
 use crate::Context;
 use crate::Hear;
@@ -223,7 +223,7 @@ impl Info {
         if let Some(service) = r.service_name {
             self.service = Some(service.text());
         }
-        let date = |moment: Option<Moment>| moment.map(|moment| Date(moment.0));
+        let date = |moment: Option<UnixSeconds>| moment.map(|moment| Date(moment.0));
         self.from = date(r.from).or(self.from);
         self.till = date(r.till).or(self.till);
         self.forwardable = r.kdc_options.map(|o| o.forwardable).or(self.forwardable);

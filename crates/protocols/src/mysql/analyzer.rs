@@ -24,7 +24,7 @@ use crate::Replay;
 use crate::Tag;
 use crate::support::Bytes;
 use crate::support::Frames;
-use crate::support::Wrong;
+use crate::support::RecordFault;
 
 /// Bytes of a packet that are looked at; of a longer one, the rest is skipped.
 const MAX_PACKET: usize = 256 << 10;
@@ -80,7 +80,7 @@ impl Analyzer {
         }
     }
 
-    fn packet(&mut self, cx: &mut Context<'_>, from: Dir, frame: &[u8]) -> Result<(), Wrong> {
+    fn packet(&mut self, cx: &mut Context<'_>, from: Dir, frame: &[u8]) -> Result<(), RecordFault> {
         let body = &frame[HEADER..];
         match (from, self.logged_in) {
             (Dir::Orig, false) if self.more_login => {
@@ -102,7 +102,7 @@ impl Analyzer {
         }
     }
 
-    fn greeting(&mut self, cx: &mut Context<'_>, body: &[u8]) -> Result<(), Wrong> {
+    fn greeting(&mut self, cx: &mut Context<'_>, body: &[u8]) -> Result<(), RecordFault> {
         match Greeting::parse(body)? {
             Greeting::Version { version, server, query_attributes, plugin } => {
                 cx.report(&mut self.rows, |c| MysqlServerVersion { c, ver: server });
@@ -127,7 +127,7 @@ impl Analyzer {
         Ok(())
     }
 
-    fn login(&mut self, cx: &mut Context<'_>, body: &[u8]) -> Result<(), Wrong> {
+    fn login(&mut self, cx: &mut Context<'_>, body: &[u8]) -> Result<(), RecordFault> {
         let login = Login::parse(body, self.version)?;
         self.capabilities = login.capabilities;
         cx.confirm(Tag::Mysql);
@@ -143,7 +143,7 @@ impl Analyzer {
         Ok(())
     }
 
-    fn login_reply(&mut self, cx: &mut Context<'_>, body: &[u8]) -> Result<(), Wrong> {
+    fn login_reply(&mut self, cx: &mut Context<'_>, body: &[u8]) -> Result<(), RecordFault> {
         const RECORD: &str = "Server_Connection_Phase_Packets";
         let mut b = Bytes(body);
         match message::first(&mut b, RECORD, "pkt_type")? {
@@ -164,11 +164,11 @@ impl Analyzer {
                 self.error(cx, words);
                 Ok(())
             }
-            index => Err(Wrong::Case { record: RECORD, index: index.into() }),
+            index => Err(RecordFault::Case { record: RECORD, index: index.into() }),
         }
     }
 
-    fn command(&mut self, cx: &mut Context<'_>, body: &[u8]) -> Result<(), Wrong> {
+    fn command(&mut self, cx: &mut Context<'_>, body: &[u8]) -> Result<(), RecordFault> {
         let attributes =
             self.server_query_attributes && self.capabilities & capability::QUERY_ATTRIBUTES != 0;
         let c = message::Command::parse(body, attributes, self.capabilities)?;
@@ -190,7 +190,12 @@ impl Analyzer {
         Ok(())
     }
 
-    fn reply(&mut self, cx: &mut Context<'_>, body: &[u8], length: usize) -> Result<(), Wrong> {
+    fn reply(
+        &mut self,
+        cx: &mut Context<'_>,
+        body: &[u8],
+        length: usize,
+    ) -> Result<(), RecordFault> {
         let mut b = Bytes(body);
         match self.expect {
             Expect::Nothing | Expect::Anything => {}
@@ -249,7 +254,7 @@ impl Analyzer {
         cx: &mut Context<'_>,
         b: &mut Bytes<'_>,
         length: usize,
-    ) -> Result<(), Wrong> {
+    ) -> Result<(), RecordFault> {
         let first = message::first(b, "Resultset", "marker")?;
         if first == 0xfe {
             self.end_or_ok(cx, b, length)?;
@@ -273,18 +278,18 @@ impl Analyzer {
         cx: &mut Context<'_>,
         b: &mut Bytes<'_>,
         length: usize,
-    ) -> Result<(), Wrong> {
+    ) -> Result<(), RecordFault> {
         if self.deprecates_eof() || length > 13 { self.ok(cx, b) } else { self.end(cx, b) }
     }
 
-    fn ok(&mut self, cx: &mut Context<'_>, b: &mut Bytes<'_>) -> Result<(), Wrong> {
+    fn ok(&mut self, cx: &mut Context<'_>, b: &mut Bytes<'_>) -> Result<(), RecordFault> {
         let rows = message::ok(b)?;
         cx.report(&mut self.rows, |c| MysqlOk { c, affected_rows: rows });
         self.enter();
         Ok(())
     }
 
-    fn end(&mut self, cx: &mut Context<'_>, b: &mut Bytes<'_>) -> Result<(), Wrong> {
+    fn end(&mut self, cx: &mut Context<'_>, b: &mut Bytes<'_>) -> Result<(), RecordFault> {
         message::end(b)?;
         cx.report(&mut self.rows, |c| MysqlEof { c, is_intermediate: false });
         Ok(())

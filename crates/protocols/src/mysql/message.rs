@@ -2,10 +2,10 @@
 
 use crate::support::Bytes;
 use crate::support::OutOfBound;
-use crate::support::Within;
-use crate::support::Wrong;
+use crate::support::RecordBounds;
+use crate::support::RecordFault;
 
-type Result<T> = std::result::Result<T, Wrong>;
+type Result<T> = std::result::Result<T, RecordFault>;
 
 /// Bytes of a packet's header: length in three bytes, sequence number.
 pub const HEADER: usize = 4;
@@ -38,7 +38,7 @@ pub fn length(d: &[u8]) -> usize {
 
 /// The only byte of a record's first field.
 pub fn first(b: &mut Bytes<'_>, record: &'static str, field: &'static str) -> Result<u8> {
-    Ok(Within::new(record, b).part(b, field, 1)?[0])
+    Ok(RecordBounds::new(record, b).part(b, field, 1)?[0])
 }
 
 /// A number of one, three, four or nine bytes (Length-Encoded Integer).
@@ -49,11 +49,11 @@ pub fn number(b: &mut Bytes<'_>) -> Result<u64> {
 
 /// The same when its first byte was read.
 pub fn number_after(first: u8, b: &mut Bytes<'_>) -> Result<u64> {
-    let within = Within::new("LengthEncodedIntegerLookahead", b);
+    let within = RecordBounds::new("LengthEncodedIntegerLookahead", b);
     let bytes = match first {
         0xfb | 0xff => return Ok(0),
         0xfc => within.part(b, "i2", 2)?,
-        0xfd => Within::new("uint24le", b).part(b, "", 3)?,
+        0xfd => RecordBounds::new("uint24le", b).part(b, "", 3)?,
         0xfe => within.part(b, "i4", 8)?,
         n => return Ok(u64::from(n)),
     };
@@ -62,20 +62,20 @@ pub fn number_after(first: u8, b: &mut Bytes<'_>) -> Result<u64> {
 
 /// A length and as many bytes (Length-Encoded String).
 pub fn string<'a>(b: &mut Bytes<'a>) -> Result<&'a [u8]> {
-    let within = Within::new("LengthEncodedString", b);
+    let within = RecordBounds::new("LengthEncodedString", b);
     let n = number(b)?;
     Ok(within.part(b, "val", n)?)
 }
 
 fn string_after<'a>(first: u8, b: &mut Bytes<'a>) -> Result<&'a [u8]> {
-    let within = Within::new("LengthEncodedStringArg", b);
+    let within = RecordBounds::new("LengthEncodedStringArg", b);
     let n = number_after(first, b)?;
     Ok(within.part(b, "val", n)?)
 }
 
 /// Text up to a zero, which is taken off.
 pub fn text<'a>(b: &mut Bytes<'a>) -> Result<&'a [u8]> {
-    let n = memchr::memchr(0, b.0).ok_or(Wrong::Words)?;
+    let n = memchr::memchr(0, b.0).ok_or(RecordFault::Words)?;
     let (text, rest) = b.0.split_at(n);
     b.0 = rest.get(1..).unwrap_or_default();
     Ok(text)
@@ -110,7 +110,7 @@ impl<'a> Greeting<'a> {
         let version = first(b, "Initial_Handshake_Packet", "version")?;
         match version {
             10 => {
-                let within = Within::new("Handshake_v10", b);
+                let within = RecordBounds::new("Handshake_v10", b);
                 let server = text(b)?;
                 within.part(b, "connection_id", 4)?;
                 let part_1 = within.part(b, "auth_plugin_data_part_1", 8)?;
@@ -118,7 +118,7 @@ impl<'a> Greeting<'a> {
                 let high = u32::from(u16::from_le_bytes([flags[6], flags[7]])) << 16;
                 let scramble = u64::from(flags[8]);
                 if scramble != 0 && scramble < 21 {
-                    return Err(Wrong::Value("Handshake_v10:auth_plugin_data_len"));
+                    return Err(RecordFault::Value("Handshake_v10:auth_plugin_data_len"));
                 }
                 let more = if scramble > 21 { scramble - 8 } else { 13 };
                 let part_2 = within.part(b, "auth_plugin_data_part_2", more)?;
@@ -130,7 +130,7 @@ impl<'a> Greeting<'a> {
                 Ok(Self::Version { version, server, query_attributes, plugin })
             }
             9 => {
-                let within = Within::new("Handshake_v9", b);
+                let within = RecordBounds::new("Handshake_v9", b);
                 let server = text(b)?;
                 within.part(b, "connection_id", 4)?;
                 text(b)?;
@@ -159,12 +159,13 @@ impl<'a> Login<'a> {
         let b = &mut b;
         match version {
             10 => {
-                let flags = Within::new("Handshake_Response_Packet_v10", b).part(b, "pad", 32)?;
+                let flags =
+                    RecordBounds::new("Handshake_Response_Packet_v10", b).part(b, "pad", 32)?;
                 let capabilities = flags.first_chunk().map_or(0, |f| u32::from_le_bytes(*f));
                 if capabilities & capability::SSL != 0 {
                     return Ok(Self { capabilities, user: None, plugin: None });
                 }
-                let within = Within::new("Handshake_Plain_v10", b);
+                let within = RecordBounds::new("Handshake_Plain_v10", b);
                 let user = text(b)?;
                 let password = string(b)?;
                 if capabilities & capability::CONNECT_WITH_DB != 0 {
@@ -184,7 +185,7 @@ impl<'a> Login<'a> {
                 Ok(Self { capabilities, user: Some(user), plugin })
             }
             9 => {
-                let within = Within::new("Handshake_Response_Packet_v9", b);
+                let within = RecordBounds::new("Handshake_Response_Packet_v9", b);
                 let flags = within.part(b, "max_pkt_size", 5)?;
                 let user = text(b)?;
                 text(b)?;
@@ -193,7 +194,9 @@ impl<'a> Login<'a> {
                 }
                 Ok(Self { capabilities: 0, user: Some(user), plugin: None })
             }
-            index => Err(Wrong::Case { record: "Handshake_Response_Packet", index: index.into() }),
+            index => {
+                Err(RecordFault::Case { record: "Handshake_Response_Packet", index: index.into() })
+            }
         }
     }
 }
@@ -239,7 +242,7 @@ impl<'a> Command<'a> {
             skip_query_attributes(b)?;
         }
         if code == CHANGE_USER {
-            let within = Within::new("Change_User_Packet", b);
+            let within = RecordBounds::new("Change_User_Packet", b);
             let user = text(b)?;
             let n = within.part(b, "auth_plugin_data_len", 1)?[0];
             let data = within.part(b, "auth_plugin_data", n.into())?;
@@ -263,10 +266,10 @@ fn skip_query_attributes(b: &mut Bytes<'_>) -> Result<()> {
     let count = number(b)? as i32;
     number(b)?;
     let Ok(count @ 1..) = u32::try_from(count) else { return Ok(()) };
-    let within = Within::new("Attributes", b);
+    let within = RecordBounds::new("Attributes", b);
     let nulls = within.part(b, "null_bitmap", u64::from(count).div_ceil(8))?;
     if within.part(b, "send_types_to_server", 1)?[0] != 1 {
-        return Err(Wrong::Value("Attributes:send_types_to_server"));
+        return Err(RecordFault::Value("Attributes:send_types_to_server"));
     }
     if count as usize > b.0.len() {
         return Err(OutOfBound::new("Attributes", "names", count.into(), b.0.len()).into());
@@ -274,7 +277,7 @@ fn skip_query_attributes(b: &mut Bytes<'_>) -> Result<()> {
     let mut types = Vec::new();
     for _ in 0..count {
         // Each takes three bytes at least, so this ends with the packet.
-        types.push(Within::new("AttributeTypeAndName", b).part(b, "unsigned_flag", 2)?[0]);
+        types.push(RecordBounds::new("AttributeTypeAndName", b).part(b, "unsigned_flag", 2)?[0]);
         string(b)?;
     }
     for (i, ty) in types.iter().enumerate() {
@@ -306,23 +309,23 @@ fn skip_value(ty: u8, b: &mut Bytes<'_>) -> Result<()> {
         0x0b => return skip_time(b),
         0x0d => ("year_val", 2),
         0x0f | 0x10 | 0xf5..=0xff => return string(b).map(drop),
-        index => return Err(Wrong::Case { record: "BinaryValue", index: index.into() }),
+        index => return Err(RecordFault::Case { record: "BinaryValue", index: index.into() }),
     };
-    Within::new("BinaryValue", b).part(b, field, size)?;
+    RecordBounds::new("BinaryValue", b).part(b, field, size)?;
     Ok(())
 }
 
 fn skip_date(b: &mut Bytes<'_>) -> Result<()> {
-    let within = Within::new("BinaryDate", b);
+    let within = RecordBounds::new("BinaryDate", b);
     let n = within.part(b, "len", 1)?[0];
     if !matches!(n, 0 | 4 | 7 | 11) {
-        return Err(Wrong::Value("BinaryDate:len"));
+        return Err(RecordFault::Value("BinaryDate:len"));
     }
     if n > 0 {
-        Within::new("Date", b).part(b, "", 4)?;
+        RecordBounds::new("Date", b).part(b, "", 4)?;
     }
     if n > 4 {
-        Within::new("Time", b).part(b, "", 3)?;
+        RecordBounds::new("Time", b).part(b, "", 3)?;
     }
     if n > 7 {
         within.part(b, "micros", 4)?;
@@ -331,16 +334,16 @@ fn skip_date(b: &mut Bytes<'_>) -> Result<()> {
 }
 
 fn skip_time(b: &mut Bytes<'_>) -> Result<()> {
-    let within = Within::new("BinaryTime", b);
+    let within = RecordBounds::new("BinaryTime", b);
     let n = within.part(b, "len", 1)?[0];
     if !matches!(n, 0 | 8 | 12) {
-        return Err(Wrong::Value("BinaryTime:len"));
+        return Err(RecordFault::Value("BinaryTime:len"));
     }
     if n > 0 {
         // The sign comes first.
-        let time = Within::new("DurationTime", b).part(b, "", 8)?;
+        let time = RecordBounds::new("DurationTime", b).part(b, "", 8)?;
         if time[0] > 1 {
-            return Err(Wrong::Value("DurationTime:is_negative"));
+            return Err(RecordFault::Value("DurationTime:is_negative"));
         }
     }
     if n > 8 {
@@ -365,7 +368,7 @@ pub struct Error<'a> {
 
 /// An error packet, after its first byte.
 pub fn error<'a>(b: &mut Bytes<'a>) -> Result<Error<'a>> {
-    let within = Within::new("ERR_Packet", b);
+    let within = RecordBounds::new("ERR_Packet", b);
     let code = within.part(b, "code", 2)?;
     let code = u16::from_le_bytes([code[0], code[1]]);
     within.part(b, "state", 6)?;
@@ -374,19 +377,19 @@ pub fn error<'a>(b: &mut Bytes<'a>) -> Result<Error<'a>> {
 
 /// An end of results, after its first byte.
 pub fn end(b: &mut Bytes<'_>) -> Result<()> {
-    Within::new("EOF_Packet", b).part(b, "", 4)?;
+    RecordBounds::new("EOF_Packet", b).part(b, "", 4)?;
     Ok(())
 }
 
 /// An end of descriptions of columns.
 pub fn end_of_columns(b: &mut Bytes<'_>) -> Result<()> {
-    Within::new("EOF_Packet_With_Marker", b).part(b, "", 5)?;
+    RecordBounds::new("EOF_Packet_With_Marker", b).part(b, "", 5)?;
     Ok(())
 }
 
 /// The description of a column whose first byte was read.
 pub fn column(first: u8, b: &mut Bytes<'_>) -> Result<()> {
-    let within = Within::new("ColumnDefinition41", b);
+    let within = RecordBounds::new("ColumnDefinition41", b);
     string_after(first, b)?;
     for _ in 0..5 {
         string(b)?;
@@ -482,7 +485,7 @@ mod tests {
         g.extend_from_slice(&[1; 18]);
         g.extend_from_slice(b"\x08\x08\x15"); // attributes and plugins, scramble of 21
         g.extend_from_slice(&[0; 23]);
-        assert_eq!(Greeting::parse(&g), Err(Wrong::Words), "plugin's name is missing");
+        assert_eq!(Greeting::parse(&g), Err(RecordFault::Words), "plugin's name is missing");
         g.extend_from_slice(b"native\0");
         let v = Greeting::Version {
             version: 10,

@@ -9,7 +9,7 @@ use super::events::*;
 use super::message;
 use crate::Context;
 use crate::Hear;
-use crate::policy::software::Found;
+use crate::policy::software::DetectedSoftware;
 
 gannet_log::row! {
     /// One row for each command, or login.
@@ -117,7 +117,10 @@ impl Hear<MysqlServerVersion<'_>> for Rows {
         if !text.is_empty()
             && let Some(mut policy) = cx.env.policy()
         {
-            policy.software(cx.now, &Found { host, port: None, kind: "MySQL::SERVER", text });
+            policy.software(
+                cx.now,
+                &DetectedSoftware { host, port: None, kind: "MySQL::SERVER", text },
+            );
         }
     }
 }

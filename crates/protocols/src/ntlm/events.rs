@@ -3,7 +3,7 @@
 use gannet_base::Time;
 use gannet_event::Connection;
 
-use crate::support::utf16::Wide;
+use crate::support::utf16::Utf16Text;
 
 gannet_event::record! {
     /// Version of a system.
@@ -78,9 +78,9 @@ gannet_event::record! {
         /// What it offers.
         flags: Flags = "flags",
         /// Its domain.
-        domain_name: Option<Wide<'a>> = "domain_name",
+        domain_name: Option<Utf16Text<'a>> = "domain_name",
         /// Its name.
-        workstation: Option<Wide<'a>> = "workstation",
+        workstation: Option<Utf16Text<'a>> = "workstation",
         /// Its system.
         version: Option<Version> = "version",
     }
@@ -91,15 +91,15 @@ gannet_event::record! {
     #[derive(Clone, Debug)]
     pub struct Attributes<'a> = "NTLM::AVs" {
         /// NetBIOS name of the computer.
-        nb_computer_name: Option<Wide<'a>> = "nb_computer_name",
+        nb_computer_name: Option<Utf16Text<'a>> = "nb_computer_name",
         /// NetBIOS name of the domain.
-        nb_domain_name: Option<Wide<'a>> = "nb_domain_name",
+        nb_domain_name: Option<Utf16Text<'a>> = "nb_domain_name",
         /// DNS name of the computer.
-        dns_computer_name: Option<Wide<'a>> = "dns_computer_name",
+        dns_computer_name: Option<Utf16Text<'a>> = "dns_computer_name",
         /// DNS name of the domain.
-        dns_domain_name: Option<Wide<'a>> = "dns_domain_name",
+        dns_domain_name: Option<Utf16Text<'a>> = "dns_domain_name",
         /// DNS name of the forest.
-        dns_tree_name: Option<Wide<'a>> = "dns_tree_name",
+        dns_tree_name: Option<Utf16Text<'a>> = "dns_tree_name",
         /// Whether authentication is constrained.
         constrained_auth: Option<bool> = "constrained_auth",
         /// The server's clock.
@@ -107,7 +107,7 @@ gannet_event::record! {
         /// Number of the machine.
         single_host_id: Option<u64> = "single_host_id",
         /// Name of the service.
-        target_name: Option<Wide<'a>> = "target_name",
+        target_name: Option<Utf16Text<'a>> = "target_name",
     }
 }
 
@@ -120,7 +120,7 @@ gannet_event::record! {
         /// The challenge.
         challenge: u64 = "challenge",
         /// Its name.
-        target_name: Option<Wide<'a>> = "target_name",
+        target_name: Option<Utf16Text<'a>> = "target_name",
         /// Its system.
         version: Option<Version> = "version",
         /// What more it says of itself.
@@ -135,11 +135,11 @@ gannet_event::record! {
         /// What was chosen.
         flags: Flags = "flags",
         /// The user's domain.
-        domain_name: Option<Wide<'a>> = "domain_name",
+        domain_name: Option<Utf16Text<'a>> = "domain_name",
         /// The user.
-        user_name: Option<Wide<'a>> = "user_name",
+        user_name: Option<Utf16Text<'a>> = "user_name",
         /// Name of the client.
-        workstation: Option<Wide<'a>> = "workstation",
+        workstation: Option<Utf16Text<'a>> = "workstation",
         /// The encrypted session key.
         session_key: Option<&'a [u8]> = "session_key",
         /// The client's system.

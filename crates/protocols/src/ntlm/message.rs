@@ -4,7 +4,7 @@
 
 use crate::support::OutOfBound;
 use crate::support::Record;
-use crate::support::Wrong;
+use crate::support::RecordFault;
 
 /// Negotiated flags (§2.2.2.5).
 const DOMAIN: u32 = 0x1000;
@@ -176,7 +176,7 @@ fn version(
 }
 
 /// Reads a message.
-pub fn parse(data: &[u8]) -> Result<Message<'_>, Wrong> {
+pub fn parse(data: &[u8]) -> Result<Message<'_>, RecordFault> {
     let mut token = Record::new("NTLM_SSP_Token", data);
     token.upto("signature", 8)?;
     let kind = word(token.upto("msg_type", 4)?, 0);
@@ -188,7 +188,7 @@ pub fn parse(data: &[u8]) -> Result<Message<'_>, Wrong> {
     })
 }
 
-fn negotiate(data: &[u8]) -> Result<Negotiate<'_>, Wrong> {
+fn negotiate(data: &[u8]) -> Result<Negotiate<'_>, RecordFault> {
     let mut r = Record::new("NTLM_Negotiate", data);
     let fixed = r.upto("workstation_fields", 20)?;
     let (flags, payload) = (word(fixed, 0), r.rest());
@@ -204,7 +204,7 @@ fn negotiate(data: &[u8]) -> Result<Negotiate<'_>, Wrong> {
     Ok(negotiate)
 }
 
-fn challenge(data: &[u8]) -> Result<Challenge<'_>, Wrong> {
+fn challenge(data: &[u8]) -> Result<Challenge<'_>, RecordFault> {
     let mut r = Record::new("NTLM_Challenge", data);
     let fixed = r.upto("target_info_fields", 36)?;
     let (flags, payload) = (word(fixed, 8), r.rest());
@@ -227,7 +227,7 @@ fn challenge(data: &[u8]) -> Result<Challenge<'_>, Wrong> {
     Ok(Challenge { flags, challenge: number, target, version, ..challenge })
 }
 
-fn authenticate(data: &[u8]) -> Result<Authenticate<'_>, Wrong> {
+fn authenticate(data: &[u8]) -> Result<Authenticate<'_>, RecordFault> {
     let mut r = Record::new("NTLM_Authenticate", data);
     let fixed = r.upto("flags", 52)?;
     let [response, domain, user, workstation, key] =
@@ -246,7 +246,7 @@ fn authenticate(data: &[u8]) -> Result<Authenticate<'_>, Wrong> {
 }
 
 /// A list of attributes (§2.2.2.1), up to its end mark or the last byte.
-fn target_info(mut data: &[u8]) -> Result<Challenge<'_>, Wrong> {
+fn target_info(mut data: &[u8]) -> Result<Challenge<'_>, RecordFault> {
     const RECORD: &str = "NTLM_AV_Pair";
     let mut c = Challenge { is_endless: true, ..Challenge::default() };
     while !data.is_empty() {
@@ -271,7 +271,7 @@ fn target_info(mut data: &[u8]) -> Result<Challenge<'_>, Wrong> {
             8 => c.machine = Some(machine(&mut r)?),
             9 => c.service = Some(r.upto("target_name", length)?),
             10 => drop(r.upto("channel_bindings", 2)?),
-            index => return Err(Wrong::Case { record: RECORD, index }),
+            index => return Err(RecordFault::Case { record: RECORD, index }),
         }
         data = r.rest();
     }

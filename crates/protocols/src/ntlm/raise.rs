@@ -15,7 +15,7 @@ use super::message::Message;
 use super::rows::Session;
 use crate::Context;
 use crate::support::filetime::time;
-use crate::support::utf16::Wide;
+use crate::support::utf16::Utf16Text;
 
 /// Raises the event of a message.
 pub(super) fn message(cx: &mut Context<'_>, rows: &mut Session, message: &Message<'_>) {
@@ -23,8 +23,8 @@ pub(super) fn message(cx: &mut Context<'_>, rows: &mut Session, message: &Messag
         Message::Negotiate(m) => cx.report(rows, |c| {
             let negotiate = NegotiateRecord {
                 flags: flags(m.flags),
-                domain_name: m.domain.map(Wide),
-                workstation: m.workstation.map(Wide),
+                domain_name: m.domain.map(Utf16Text),
+                workstation: m.workstation.map(Utf16Text),
                 version: m.version.map(version),
             };
             NtlmNegotiate { c, negotiate }
@@ -33,7 +33,7 @@ pub(super) fn message(cx: &mut Context<'_>, rows: &mut Session, message: &Messag
             let challenge = ChallengeRecord {
                 flags: flags(m.flags),
                 challenge: m.challenge,
-                target_name: m.target.map(Wide),
+                target_name: m.target.map(Utf16Text),
                 version: m.version.map(version),
                 target_info: m.has_info.then(|| attributes(m)),
             };
@@ -42,9 +42,9 @@ pub(super) fn message(cx: &mut Context<'_>, rows: &mut Session, message: &Messag
         Message::Authenticate(m) => cx.report(rows, |c| {
             let request = AuthenticateRecord {
                 flags: flags(m.flags),
-                domain_name: m.domain.map(Wide),
-                user_name: m.user.map(Wide),
-                workstation: m.workstation.map(Wide),
+                domain_name: m.domain.map(Utf16Text),
+                user_name: m.user.map(Utf16Text),
+                workstation: m.workstation.map(Utf16Text),
                 session_key: m.session_key,
                 version: m.version.map(version),
                 response: m.response,
@@ -63,15 +63,15 @@ fn version(v: message::Version) -> Version {
 fn attributes<'a>(m: &Challenge<'a>) -> Attributes<'a> {
     // Units of 100 ns since 1601.
     Attributes {
-        nb_computer_name: m.netbios_computer.map(Wide),
-        nb_domain_name: m.netbios_domain.map(Wide),
-        dns_computer_name: m.dns_computer.map(Wide),
-        dns_domain_name: m.dns_domain.map(Wide),
-        dns_tree_name: m.dns_tree.map(Wide),
+        nb_computer_name: m.netbios_computer.map(Utf16Text),
+        nb_domain_name: m.netbios_domain.map(Utf16Text),
+        dns_computer_name: m.dns_computer.map(Utf16Text),
+        dns_domain_name: m.dns_domain.map(Utf16Text),
+        dns_tree_name: m.dns_tree.map(Utf16Text),
         constrained_auth: m.constrained,
         timestamp: m.timestamp.map(time),
         single_host_id: m.machine,
-        target_name: m.service.map(Wide),
+        target_name: m.service.map(Utf16Text),
     }
 }
 

@@ -9,7 +9,7 @@ use crate::Context;
 use crate::Hear;
 use crate::gssapi::events::GssapiNegResult;
 use crate::support::utf16;
-use crate::support::utf16::Wide;
+use crate::support::utf16::Utf16Text;
 
 gannet_log::row! {
     /// One row for each connection: its first login with a known outcome, or the facts seen of one.
@@ -128,8 +128,8 @@ impl Hear<GssapiNegResult> for Session {
 }
 
 /// A present value replaces the known one.
-fn set(cx: &mut Context<'_>, to: &mut Text, text: Option<Wide<'_>>) {
-    if let Some(Wide(text)) = text {
+fn set(cx: &mut Context<'_>, to: &mut Text, text: Option<Utf16Text<'_>>) {
+    if let Some(Utf16Text(text)) = text {
         *to = Some(utf16::text(cx, text));
     }
 }

@@ -3,8 +3,8 @@
 use gannet_base::Addr;
 use gannet_event::Connection;
 
+use super::message::NtpTime;
 use super::message::Span;
-use super::message::Stamp;
 
 gannet_event::record! {
     /// A message of modes 1 to 5 (RFC 5905 §7.3).
@@ -26,13 +26,13 @@ gannet_event::record! {
         /// Its address otherwise.
         ref_addr: Option<Addr> = "ref_addr",
         /// When the clock was last set.
-        ref_time: Stamp = "ref_time",
+        ref_time: NtpTime = "ref_time",
         /// When the request left the client.
-        org_time: Stamp = "org_time",
+        org_time: NtpTime = "org_time",
         /// When the request reached the server.
-        rec_time: Stamp = "rec_time",
+        rec_time: NtpTime = "rec_time",
         /// When the reply left the server.
-        xmt_time: Stamp = "xmt_time",
+        xmt_time: NtpTime = "xmt_time",
         /// The key of the checksum.
         key_id: Option<u32> = "key_id",
         /// A checksum over message and key.

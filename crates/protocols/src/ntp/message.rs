@@ -9,7 +9,7 @@ use gannet_event::Type;
 
 use crate::support::OutOfBound;
 use crate::support::Record;
-use crate::support::Wrong;
+use crate::support::RecordFault;
 
 /// A datagram's first byte, and the contents by its mode.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -98,16 +98,16 @@ impl Arg for Span {
 
 /// A time in seconds since 1970 that may be any double.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Stamp(pub f64);
+pub struct NtpTime(pub f64);
 
-impl Stamp {
+impl NtpTime {
     /// Microseconds, rounded (halves to even); `None` for a number that is written as the double it is.
     pub fn micros(self) -> Option<i64> {
         micros(self.0)
     }
 }
 
-impl Arg for Stamp {
+impl Arg for NtpTime {
     const TYPE: Type = Type::Time;
 
     fn pack(&self, to: &mut Packer<'_>) {
@@ -200,7 +200,7 @@ const MAC_MAX: usize = 24;
 
 impl<'a> Message<'a> {
     /// Reads a datagram.
-    pub fn parse(data: &'a [u8]) -> Result<Self, Wrong> {
+    pub fn parse(data: &'a [u8]) -> Result<Self, RecordFault> {
         let mut r = Record::new("NTP_PDU", data);
         let first = r.upto("first_byte", 1)?[0];
         let rest = r.rest();
@@ -215,7 +215,7 @@ impl<'a> Message<'a> {
     }
 }
 
-fn standard(data: &[u8]) -> Result<Standard, Wrong> {
+fn standard(data: &[u8]) -> Result<Standard, RecordFault> {
     let Some((head, mut rest)) = data.split_first_chunk::<STANDARD_LEN>() else {
         return Err(short(data.len() - 1).into());
     };
@@ -271,21 +271,21 @@ fn short(have: usize) -> OutOfBound {
 }
 
 /// Skips an extension field (RFC 5906 §10).
-fn skip_extension(field: &[u8]) -> Result<&[u8], Wrong> {
+fn skip_extension(field: &[u8]) -> Result<&[u8], RecordFault> {
     let mut r = Record::new("Extension_Field", field);
     let head = r.upto("value_len", 18)?;
     let len = u32::from(u16::from_be_bytes([head[2], head[3]]));
     if len < 16 {
-        return Err(Wrong::Value("Extension_Field:len"));
+        return Err(RecordFault::Value("Extension_Field:len"));
     }
     let value = be32(&head[14..]);
     if len < 18 || value > len - 18 {
-        return Err(Wrong::Value("Extension_Field:value_len"));
+        return Err(RecordFault::Value("Extension_Field:value_len"));
     }
     r.string("value", value.into())?;
     let signature = be32(r.upto("sig_len", 4)?);
     if len < 22 || value > len - 22 {
-        return Err(Wrong::Value("Extension_Field:sig_len"));
+        return Err(RecordFault::Value("Extension_Field:sig_len"));
     }
     // Zeek takes sizes for signed numbers of 32 bits.
     r.string("signature", (signature as i32).into())?;
@@ -293,7 +293,7 @@ fn skip_extension(field: &[u8]) -> Result<&[u8], Wrong> {
     let short = || {
         // How much is missing, instead of how much there is.
         let missing = (used - field.len()) as i64;
-        Wrong::Short(OutOfBound::short_of("Extension_Field", "pad", len.into(), -missing))
+        RecordFault::Short(OutOfBound::short_of("Extension_Field", "pad", len.into(), -missing))
     };
     field.get(used..).ok_or_else(short)
 }
@@ -302,7 +302,7 @@ fn be32(data: &[u8]) -> u32 {
     data.first_chunk().map_or(0, |b| u32::from_be_bytes(*b))
 }
 
-fn control(rest: &[u8]) -> Result<Control<'_>, Wrong> {
+fn control(rest: &[u8]) -> Result<Control<'_>, RecordFault> {
     let mut r = Record::new("NTP_control_msg", rest);
     let head = r.upto("c", 11)?;
     let half = |i: usize| u16::from_be_bytes([head[i], head[i + 1]]);
@@ -323,7 +323,7 @@ fn control(rest: &[u8]) -> Result<Control<'_>, Wrong> {
     })
 }
 
-fn private(rest: &[u8]) -> Result<Private<'_>, Wrong> {
+fn private(rest: &[u8]) -> Result<Private<'_>, RecordFault> {
     let mut r = Record::new("NTP_mode7_msg", rest);
     let head = r.upto("err_and_data_len", 5)?;
     let items = u16::from_be_bytes([head[3], head[4]]);

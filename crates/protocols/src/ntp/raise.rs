@@ -10,9 +10,9 @@ use super::events::StandardMessage;
 use super::message::Body;
 use super::message::Control;
 use super::message::Message;
+use super::message::NtpTime;
 use super::message::Private;
 use super::message::Span;
-use super::message::Stamp;
 use super::message::Standard;
 use super::rows::Rows;
 use crate::Context;
@@ -57,10 +57,10 @@ fn standard<'a>(m: &Standard, data: &'a [u8]) -> StandardMessage<'a> {
         kiss_code: (m.stratum == 0).then_some(m.reference_id),
         ref_id: (m.stratum == 1).then_some(m.reference_id),
         ref_addr: m.reference_addr(),
-        ref_time: Stamp(m.reference),
-        org_time: Stamp(m.origin),
-        rec_time: Stamp(m.receive),
-        xmt_time: Stamp(m.transmit),
+        ref_time: NtpTime(m.reference),
+        org_time: NtpTime(m.origin),
+        rec_time: NtpTime(m.receive),
+        xmt_time: NtpTime(m.transmit),
         key_id: mac.map(|(key, _)| u32::from_be_bytes(*key)),
         digest: mac.map(|(_, digest)| digest),
         num_exts: m.extensions,

@@ -11,8 +11,8 @@ use gannet_log::Value;
 use gannet_log::row;
 
 use super::events::NtpMessage;
+use super::message::NtpTime;
 use super::message::Span;
-use super::message::Stamp;
 use crate::Context;
 use crate::Hear;
 
@@ -43,13 +43,13 @@ row! {
         /// Kiss code, name or address of the reference clock, by the stratum.
         ref_id: Reference = "ref_id",
         /// When the clock was last set.
-        ref_time: Stamp = "ref_time",
+        ref_time: NtpTime = "ref_time",
         /// When the request left the client.
-        org_time: Stamp = "org_time",
+        org_time: NtpTime = "org_time",
         /// When the request reached the server.
-        rec_time: Stamp = "rec_time",
+        rec_time: NtpTime = "rec_time",
         /// When the reply left the server.
-        xmt_time: Stamp = "xmt_time",
+        xmt_time: NtpTime = "xmt_time",
         /// Number of extension fields.
         num_exts: u32 = "num_exts",
     }
@@ -152,7 +152,7 @@ impl Value for Span {
     }
 }
 
-impl Value for Stamp {
+impl Value for NtpTime {
     const TYPE: Type = Type::Scalar("time");
 
     fn put<E: Encoder>(&self, e: &mut E) {

@@ -135,7 +135,7 @@ impl Hosts {
 
 /// A certificate that a server presented.
 #[derive(Clone, Copy, Debug)]
-pub struct Presented<'a> {
+pub struct PresentedCertificate<'a> {
     /// The server.
     pub host: Addr,
     /// Its port.
@@ -155,7 +155,7 @@ pub struct Presented<'a> {
 pub(super) struct Certificates(Daily<(Addr, Box<str>)>);
 
 impl Certificates {
-    pub(super) fn seen(&mut self, logs: &mut Logs, ts: Time, seen: &Presented<'_>) {
+    pub(super) fn seen(&mut self, logs: &mut Logs, ts: Time, seen: &PresentedCertificate<'_>) {
         if self.0.is_news(ts, (seen.host, seen.fingerprint.into())) {
             logs.write(&CertificateRow {
                 ts,
@@ -335,7 +335,7 @@ mod tests {
     #[test]
     fn certificates_and_devices() {
         let mut logs = logs();
-        let seen = Presented {
+        let seen = PresentedCertificate {
             host: A,
             port: 443,
             fingerprint: "00",
@@ -346,7 +346,7 @@ mod tests {
         let mut certificates = Certificates::default();
         certificates.seen(&mut logs, Time::from_secs(1), &seen);
         certificates.seen(&mut logs, Time::from_secs(2), &seen);
-        certificates.seen(&mut logs, Time::from_secs(3), &Presented { host: B, ..seen });
+        certificates.seen(&mut logs, Time::from_secs(3), &PresentedCertificate { host: B, ..seen });
         let first = "1.000000\t10.0.0.1\t443\tCN=a\tCN=b\t01";
         assert_eq!(rows(&logs, "known_certs")[0], first);
         assert_eq!(rows(&logs, "known_certs").len(), 2);

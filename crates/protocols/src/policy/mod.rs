@@ -29,7 +29,7 @@ use gannet_base::Time;
 use gannet_log::Logs;
 use gannet_log::Selection;
 
-use self::software::Found;
+use self::software::DetectedSoftware;
 use crate::local_nets::LocalNets;
 
 /// Hosts that these logs are about.
@@ -139,7 +139,7 @@ impl View<'_> {
     }
 
     /// A server proved itself with a certificate.
-    pub fn certificate(&mut self, now: Time, seen: &known::Presented<'_>) {
+    pub fn certificate(&mut self, now: Time, seen: &known::PresentedCertificate<'_>) {
         if self.policy.certificates.is_some()
             && self.tracks(seen.host)
             && let Some(certificates) = &mut self.policy.certificates
@@ -156,7 +156,7 @@ impl View<'_> {
     }
 
     /// Software that identified itself.
-    pub fn software(&mut self, now: Time, found: &Found<'_>) {
+    pub fn software(&mut self, now: Time, found: &DetectedSoftware<'_>) {
         if self.policy.software.is_some()
             && self.tracks(found.host)
             && let Some(software) = &mut self.policy.software
@@ -166,7 +166,7 @@ impl View<'_> {
     }
 
     /// Software of a mail client, which is trusted if the connecting host is tracked.
-    pub fn relayed_software(&mut self, now: Time, relay: Addr, found: &Found<'_>) {
+    pub fn relayed_software(&mut self, now: Time, relay: Addr, found: &DetectedSoftware<'_>) {
         // Mail from outside may name arbitrary hosts.
         if self.local.contain(relay) {
             self.software(now, found);

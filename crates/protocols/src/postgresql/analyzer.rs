@@ -10,7 +10,7 @@ use super::events::StartupMessage;
 use super::events::StartupParameter;
 use super::message;
 use super::message::Backend;
-use super::message::First;
+use super::message::FirstMessage;
 use super::message::Frontend;
 use super::message::Malformed;
 use super::raise;
@@ -48,7 +48,7 @@ enum Phase {
 }
 
 /// Data that cannot be parsed.
-enum Wrong {
+enum ParseFault {
     /// All that both sides say.
     Both(Malformed),
     /// Stops parsing this side; the other continues.
@@ -78,7 +78,7 @@ impl Analyzer {
         }
     }
 
-    fn chunk(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) -> Result<(), Wrong> {
+    fn chunk(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) -> Result<(), ParseFault> {
         if matches!((self.phase, from), (Phase::Start, Dir::Resp) | (Phase::Asked, Dir::Orig)) {
             return self.wait(from, data);
         }
@@ -92,17 +92,17 @@ impl Analyzer {
         Ok(())
     }
 
-    fn wait(&mut self, from: Dir, data: &[u8]) -> Result<(), Wrong> {
+    fn wait(&mut self, from: Dir, data: &[u8]) -> Result<(), ParseFault> {
         let early = &mut self.early[from.index()];
         early.push(data.to_vec());
         if early.len() > MAX_EARLY || early.iter().map(Vec::len).sum::<usize>() > MAX_EARLY_BYTES {
-            return Err(Wrong::Both("one side says too much before the other"));
+            return Err(ParseFault::Both("one side says too much before the other"));
         }
         Ok(())
     }
 
     /// The server's word on TLS.
-    fn verdict(&mut self, cx: &mut Context<'_>, data: &[u8]) -> Result<(), Wrong> {
+    fn verdict(&mut self, cx: &mut Context<'_>, data: &[u8]) -> Result<(), ParseFault> {
         let Some((word @ (b'S' | b'N'), rest)) = data.split_first() else {
             // Zeek reports nothing, and keeps waiting.
             self.lost[Dir::Resp.index()] = true;
@@ -127,7 +127,7 @@ impl Analyzer {
         Ok(())
     }
 
-    fn messages(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) -> Result<(), Wrong> {
+    fn messages(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) -> Result<(), ParseFault> {
         let mut rest = data;
         let mut frames =
             std::mem::replace(&mut self.frames[from.index()], Frames::new(MAX_MESSAGE));
@@ -160,9 +160,9 @@ impl Analyzer {
             .map_err(|wrong| match frame.len() {
                 // Traffic that is no session is reported before the roles are known.
                 message::FIRST_HEADER if is_first && self.phase == Phase::Start => {
-                    Wrong::Both(wrong)
+                    ParseFault::Both(wrong)
                 }
-                _ => Wrong::Side(wrong),
+                _ => ParseFault::Side(wrong),
             });
             // Data behind the TLS request has to wait.
             if is_first && self.phase == Phase::Asked {
@@ -181,14 +181,14 @@ impl Analyzer {
         cx: &mut Context<'_>,
         frame: &[u8],
     ) -> Result<Option<Malformed>, Malformed> {
-        let (message, wrong) = First::parse(frame)?;
+        let (message, wrong) = FirstMessage::parse(frame)?;
         match message {
-            First::Tls if self.phase == Phase::Refused => return Err("asks for TLS again"),
-            First::Tls => {
+            FirstMessage::Tls if self.phase == Phase::Refused => return Err("asks for TLS again"),
+            FirstMessage::Tls => {
                 cx.report(&mut self.rows, |c| SslRequest { c });
                 self.phase = Phase::Asked;
             }
-            First::Startup(parameters) => {
+            FirstMessage::Startup(parameters) => {
                 for (name, value) in parameters {
                     cx.report(&mut self.rows, |c| StartupParameter { c, name, value });
                 }
@@ -228,8 +228,8 @@ impl Analyze for Analyzer {
         }
         match self.chunk(cx, from, data) {
             Ok(()) => {}
-            Err(Wrong::Side(reason)) => self.lose(cx, from, reason),
-            Err(Wrong::Both(reason)) => {
+            Err(ParseFault::Side(reason)) => self.lose(cx, from, reason),
+            Err(ParseFault::Both(reason)) => {
                 self.give_up();
                 cx.violation(Tag::Postgresql, reason, data);
             }

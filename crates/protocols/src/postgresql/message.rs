@@ -45,14 +45,14 @@ pub type Parameter<'a> = (&'a [u8], &'a [u8]);
 
 /// A client's first message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum First<'a> {
+pub enum FirstMessage<'a> {
     /// It asks for TLS.
     Tls,
     /// It begins a session with these parameters.
     Startup(Vec<Parameter<'a>>),
 }
 
-impl<'a> First<'a> {
+impl<'a> FirstMessage<'a> {
     /// Reads a message with its length.
     ///
     /// # Errors
@@ -263,12 +263,12 @@ mod tests {
 
     #[test]
     fn first_messages() {
-        let parse = |d| whole(First::parse(d));
-        assert_eq!(parse(b"\0\0\0\x08\x04\xd2\x16\x2f"), Some(First::Tls));
+        let parse = |d| whole(FirstMessage::parse(d));
+        assert_eq!(parse(b"\0\0\0\x08\x04\xd2\x16\x2f"), Some(FirstMessage::Tls));
         let startup = b"\0\0\0\x12\0\x03\0\0user\0bob\0\0";
         assert_eq!(first_length(startup), startup.len());
-        assert_eq!(parse(startup), Some(First::Startup(vec![(b"user", b"bob")])));
-        assert_eq!(parse(b"\0\0\0\x09\0\x03\0\x02\0"), Some(First::Startup(vec![])));
+        assert_eq!(parse(startup), Some(FirstMessage::Startup(vec![(b"user", b"bob")])));
+        assert_eq!(parse(b"\0\0\0\x09\0\x03\0\x02\0"), Some(FirstMessage::Startup(vec![])));
         for wrong in [
             &b"\0\0\0\x07\0\x03\0\0"[..],
             b"\0\0\0\x08\0\x03\0\0",
@@ -284,11 +284,12 @@ mod tests {
             assert_eq!(parse(wrong), None, "{wrong:?}");
         }
         // Parameters before one without a value count.
-        let Ok((message, Some(_))) = First::parse(b"\0\0\0\x1a\0\x03\0\0user\0bob\0options\0\0\0")
+        let Ok((message, Some(_))) =
+            FirstMessage::parse(b"\0\0\0\x1a\0\x03\0\0user\0bob\0options\0\0\0")
         else {
             panic!("nothing is wrong")
         };
-        assert_eq!(message, First::Startup(vec![(b"user", b"bob")]));
+        assert_eq!(message, FirstMessage::Startup(vec![(b"user", b"bob")]));
     }
 
     #[test]
@@ -358,7 +359,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_are_survived(data: Vec<u8>, cut: bool) {
-            let _ = First::parse(&data);
+            let _ = FirstMessage::parse(&data);
             let _ = Frontend::parse(&data, cut);
             let _ = Backend::parse(&data, cut);
             prop_assert!(length(&data) >= 5 && first_length(&data) >= 8);

@@ -49,7 +49,7 @@ const MAX_TEXT: usize = gannet_log::Limits::DEFAULT.string + 1;
 /// The rows of a session.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
-    who: Who,
+    who: StartupParameters,
     pending: Option<Pending>,
     /// Rows of the current query.
     rows: Option<u64>,
@@ -183,13 +183,13 @@ fn tell(row: &mut Pending, fields: &[(u8, &[u8])]) {
 
 /// The session parameters from the startup message.
 #[derive(Debug, Default)]
-struct Who {
+struct StartupParameters {
     user: Option<Vec<u8>>,
     database: Option<Vec<u8>>,
     application: Option<Vec<u8>>,
 }
 
-impl Who {
+impl StartupParameters {
     /// A parameter of the startup message.
     fn parameter(&mut self, name: &[u8], value: &[u8]) {
         let column = match name {
@@ -255,7 +255,7 @@ impl Pending {
         append(self.backend_arg.get_or_insert_default(), parts);
     }
 
-    fn write(&self, cx: &mut Context<'_>, who: &Who) {
+    fn write(&self, cx: &mut Context<'_>, who: &StartupParameters) {
         cx.log(&PostgresqlRow {
             ts: self.ts,
             uid: cx.conn.uid,

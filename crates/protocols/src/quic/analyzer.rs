@@ -7,7 +7,7 @@ use super::events::*;
 use super::message;
 use super::message::Frame;
 use super::message::Kind;
-use super::message::Long;
+use super::message::LongHeader;
 use super::message::Malformed;
 use super::message::Packet;
 use super::protection::Keys;
@@ -27,11 +27,11 @@ const MAX_DISCARDED: u32 = 100;
 
 /// Short headers of one side; powers of two are reported.
 #[derive(Clone, Copy, Debug, Default)]
-struct Shorts {
+struct ShortHeaders {
     seen: u64,
 }
 
-impl Shorts {
+impl ShortHeaders {
     /// Counts one more; returns the count if it is to be reported.
     fn add(&mut self) -> Option<u64> {
         self.seen = self.seen.saturating_add(1);
@@ -59,7 +59,7 @@ pub struct Analyzer {
     /// Packets that were decrypted.
     decrypted: u64,
     discarded: u32,
-    shorts: [Shorts; 2],
+    shorts: [ShortHeaders; 2],
     /// The bytes are something else.
     skip: bool,
     /// Content of the current packet; the memory is reused.
@@ -81,7 +81,7 @@ impl Analyzer {
             opened: false,
             decrypted: 0,
             discarded: 0,
-            shorts: [Shorts::default(); 2],
+            shorts: [ShortHeaders::default(); 2],
             skip: false,
             plain: Vec::new(),
         }
@@ -114,7 +114,7 @@ impl Analyzer {
                 }
             }
             Packet::UnknownVersion(header) => {
-                let Long { version, destination: dcid, source: scid, .. } = header;
+                let LongHeader { version, destination: dcid, source: scid, .. } = header;
                 let is_orig = from.is_orig();
                 let rows = &mut self.rows;
                 cx.report(rows, |c| UnhandledVersion { c, is_orig, version, dcid, scid });
@@ -130,7 +130,7 @@ impl Analyzer {
         &mut self,
         cx: &mut Context<'_>,
         from: Dir,
-        header: &Long<'_>,
+        header: &LongHeader<'_>,
         packet: &[u8],
     ) -> Result<(), Malformed> {
         report_long(cx, &mut self.rows, from, header, packet);
@@ -160,7 +160,7 @@ impl Analyzer {
         &mut self,
         cx: &mut Context<'_>,
         from: Dir,
-        header: &Long<'_>,
+        header: &LongHeader<'_>,
         packet: &[u8],
         number_at: usize,
     ) -> Result<(), Malformed> {
@@ -199,7 +199,7 @@ impl Analyzer {
         &mut self,
         cx: &mut Context<'_>,
         from: Dir,
-        header: &Long<'_>,
+        header: &LongHeader<'_>,
         data: &[u8],
     ) -> Result<(), Malformed> {
         let mut b = Bytes(data);
@@ -219,7 +219,7 @@ impl Analyzer {
                 }
                 Frame::Close { error, reason } => {
                     let is_orig = from.is_orig();
-                    let Long { version, destination: dcid, source: scid, .. } = *header;
+                    let LongHeader { version, destination: dcid, source: scid, .. } = *header;
                     cx.report(&mut self.rows, |c| ConnectionCloseFrame {
                         c,
                         is_orig,
@@ -261,9 +261,15 @@ impl Analyzer {
 }
 
 /// Reports a packet with a long header.
-fn report_long(cx: &mut Context<'_>, rows: &mut Rows, from: Dir, header: &Long<'_>, packet: &[u8]) {
+fn report_long(
+    cx: &mut Context<'_>,
+    rows: &mut Rows,
+    from: Dir,
+    header: &LongHeader<'_>,
+    packet: &[u8],
+) {
     let is_orig = from.is_orig();
-    let Long { version, destination: dcid, source: scid, kind } = *header;
+    let LongHeader { version, destination: dcid, source: scid, kind } = *header;
     match kind {
         Kind::Initial { .. } => {
             cx.report(rows, |c| InitialPacket { c, is_orig, version, dcid, scid });

@@ -20,16 +20,16 @@ pub enum Packet<'a> {
     /// Of an established connection.
     Short,
     /// Of a handshake.
-    Long(Long<'a>),
+    Long(LongHeader<'a>),
     /// Of a version that is not known; only its ids can be read.
-    UnknownVersion(Long<'a>),
+    UnknownVersion(LongHeader<'a>),
     /// Without the bit that all packets have (RFC 9000 section 17.2): to be ignored.
     NoPacket,
 }
 
 /// A long header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Long<'a> {
+pub struct LongHeader<'a> {
     /// Version.
     pub version: u32,
     /// Destination connection id.
@@ -76,7 +76,7 @@ pub fn packet(data: &[u8], short_id: usize) -> Result<(Packet<'_>, usize), Malfo
     let version = b.u32().ok_or(cut)?;
     let destination = id(&mut b).ok_or(cut)?;
     let source = id(&mut b).ok_or(cut)?;
-    let mut long = Long { version, destination, source, kind: Kind::Retry };
+    let mut long = LongHeader { version, destination, source, kind: Kind::Retry };
     if !is_known(version) {
         return Ok((Packet::UnknownVersion(long), data.len()));
     }

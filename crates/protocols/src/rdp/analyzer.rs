@@ -28,7 +28,7 @@ use crate::Tag;
 use crate::ssl::certificate_seen;
 use crate::stack::events::FileStarts;
 use crate::support::Frames;
-use crate::support::Wrong;
+use crate::support::RecordFault;
 
 /// Longest message.
 const MAX_MESSAGE: usize = 0xffff;
@@ -51,7 +51,7 @@ impl Analyzer {
         Self { frames, rows: Rows::default(), encryption: None, done: false }
     }
 
-    fn message(&mut self, cx: &mut Context<'_>, data: &[u8]) -> Result<(), Wrong> {
+    fn message(&mut self, cx: &mut Context<'_>, data: &[u8]) -> Result<(), RecordFault> {
         match Message::parse(data)? {
             Message::Request(cookie, flags) => {
                 let flags = flags.into();
@@ -86,7 +86,7 @@ impl Analyzer {
         Ok(())
     }
 
-    fn blocks(&mut self, cx: &mut Context<'_>, blocks: Blocks<'_>) -> Result<(), Wrong> {
+    fn blocks(&mut self, cx: &mut Context<'_>, blocks: Blocks<'_>) -> Result<(), RecordFault> {
         for block in blocks {
             match block? {
                 Block::ClientCore(core) => {

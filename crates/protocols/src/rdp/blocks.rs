@@ -3,7 +3,7 @@
 
 use crate::support::OutOfBound;
 use crate::support::Record;
-use crate::support::Wrong;
+use crate::support::RecordFault;
 use crate::support::ber;
 
 /// Most channels and certificates.
@@ -73,13 +73,13 @@ pub enum Block<'a> {
     /// How the server encrypts.
     ServerSecurity(ServerSecurity<'a>),
     /// X.509 certificates of security settings before one that cannot be read; nothing follows.
-    TornSecurity(Vec<&'a [u8]>, Wrong),
+    TornSecurity(Vec<&'a [u8]>, RecordFault),
     /// Anything else.
     Other,
 }
 
 /// The client's blocks, unless the header before them is invalid.
-pub fn client(data: &[u8]) -> Result<Blocks<'_>, Wrong> {
+pub fn client(data: &[u8]) -> Result<Blocks<'_>, RecordFault> {
     let mut r = Record::new("Client_Header", data);
     // Length of the request, selectors, flag.
     for _ in 0..4 {
@@ -100,7 +100,7 @@ pub fn client(data: &[u8]) -> Result<Blocks<'_>, Wrong> {
 }
 
 /// The server's answer and its blocks, unless the header before them is invalid.
-pub fn server(data: &[u8]) -> Result<(u8, Blocks<'_>), Wrong> {
+pub fn server(data: &[u8]) -> Result<(u8, Blocks<'_>), RecordFault> {
     let mut r = Record::new("Server_Header", data);
     r.upto("type_length", 3)?;
     value(&mut r)?;
@@ -146,9 +146,9 @@ fn connection_data(r: &mut Record<'_>, rest: usize) -> Result<(), OutOfBound> {
 }
 
 /// The owner of the settings, and their length.
-fn words(r: &mut Record<'_>, key: &[u8]) -> Result<(), Wrong> {
+fn words(r: &mut Record<'_>, key: &[u8]) -> Result<(), RecordFault> {
     if !r.rest().starts_with(key) {
-        return Err(Wrong::Words);
+        return Err(RecordFault::Words);
     }
     r.at += key.len();
     r.upto("user_data_value_length", 2)?;
@@ -161,7 +161,7 @@ pub struct Blocks<'a>(&'a [u8]);
 
 impl<'a> Iterator for Blocks<'a> {
     /// An error in place of a block that cannot be read; nothing follows it.
-    type Item = Result<Block<'a>, Wrong>;
+    type Item = Result<Block<'a>, RecordFault>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.0.is_empty() {
@@ -176,7 +176,7 @@ impl<'a> Iterator for Blocks<'a> {
 }
 
 impl<'a> Blocks<'a> {
-    fn block(&mut self) -> Result<Block<'a>, Wrong> {
+    fn block(&mut self) -> Result<Block<'a>, RecordFault> {
         let head = Record::new("Data_Header", self.0).all(4)?;
         let kind = u16::from_le_bytes([head[0], head[1]]);
         let length = u16::from_le_bytes([head[2], head[3]]);
@@ -243,18 +243,18 @@ fn client_core(body: &[u8]) -> Result<ClientCore<'_>, OutOfBound> {
 }
 
 /// The number at the front of a record that bounds a list, unless it is too large.
-fn bounded(r: &mut Record<'_>, field: &'static str, max: u32) -> Result<u32, Wrong> {
+fn bounded(r: &mut Record<'_>, field: &'static str, max: u32) -> Result<u32, RecordFault> {
     let n = u32_le(r.upto(field, 4)?, 0);
     let name = match field {
         "channel_count" => "Client_Network_Data:channel_count",
         "num_of_certs" => "X509:num_of_certs",
         _ => "X509_Cert_Data:cert_len",
     };
-    if n > max { Err(Wrong::Value(name)) } else { Ok(n) }
+    if n > max { Err(RecordFault::Value(name)) } else { Ok(n) }
 }
 
 /// Names and options of channels.
-fn channels(body: &[u8]) -> Result<Vec<(&[u8], u32)>, Wrong> {
+fn channels(body: &[u8]) -> Result<Vec<(&[u8], u32)>, RecordFault> {
     let mut r = Record::new("Client_Network_Data", body);
     let count = bounded(&mut r, "channel_count", MAX_COUNT)?;
     let left = r.rest().len();
@@ -272,13 +272,13 @@ fn channels(body: &[u8]) -> Result<Vec<(&[u8], u32)>, Wrong> {
     Ok(names)
 }
 
-fn security(body: &[u8]) -> Result<Block<'_>, Wrong> {
+fn security(body: &[u8]) -> Result<Block<'_>, RecordFault> {
     let mut r = Record::new("Server_Security_Data", body);
     let head = r.upto("server_cert_length", 16)?;
     let [method, level, random, length] = [0, 4, 8, 12].map(|at| u32_le(head, at));
     let none = level == 0 && method == 0 && random == 0;
     if !none && random != 0x20 {
-        return Err(Wrong::Value("Server_Security_Data:server_random_length"));
+        return Err(RecordFault::Value("Server_Security_Data:server_random_length"));
     }
     r.string("server_random", random.into())?;
     let start = r.at;
@@ -303,7 +303,7 @@ fn security(body: &[u8]) -> Result<Block<'_>, Wrong> {
                 }
             }
         }
-        n => return Err(Wrong::Case { record: "Server_Certificate", index: n }),
+        n => return Err(RecordFault::Case { record: "Server_Certificate", index: n }),
     }
     let cert_permanent = version & 0x8000_0000 == 0;
     let settings = ServerSecurity { method, level, cert_type, cert_permanent, certs };
@@ -311,7 +311,7 @@ fn security(body: &[u8]) -> Result<Block<'_>, Wrong> {
 }
 
 /// The next X.509 certificate of several.
-fn certificate<'a>(all: &mut Record<'a>) -> Result<&'a [u8], Wrong> {
+fn certificate<'a>(all: &mut Record<'a>) -> Result<&'a [u8], RecordFault> {
     let mut one = Record::new("X509_Cert_Data", all.rest());
     let n = bounded(&mut one, "cert_len", MAX_CERTIFICATE)?;
     let cert = one.upto("cert", n as usize)?;
@@ -320,7 +320,7 @@ fn certificate<'a>(all: &mut Record<'a>) -> Result<&'a [u8], Wrong> {
 }
 
 /// A certificate of a kind that only this protocol knows.
-fn proprietary(data: &[u8]) -> Result<(), Wrong> {
+fn proprietary(data: &[u8]) -> Result<(), RecordFault> {
     let mut r = Record::new("Server_Proprietary_Cert", data);
     let n = u16_le(r.upto("public_key_blob_length", 12)?, 10);
     let start = r.at;
@@ -329,7 +329,7 @@ fn proprietary(data: &[u8]) -> Result<(), Wrong> {
     key.upto("magic", 4)?;
     let n = u32_le(key.upto("public_exponent", 12)?, 0);
     if n > MAX_CERTIFICATE {
-        return Err(Wrong::Value("Public_Key_Blob:key_length"));
+        return Err(RecordFault::Value("Public_Key_Blob:key_length"));
     }
     key.string("modulus", n.into())?;
     let n = u16_le(r.upto("signature_blob_length", 4)?, 2);
@@ -393,7 +393,7 @@ pub(super) mod tests {
         let channels: Vec<(&[u8], u32)> = vec![(b"rdpdr\0\0\0", 0), (b"rdpsnd\0\0", 0)];
         assert_eq!(all[1], Ok(Block::ClientNetwork(channels)));
         let cut: Vec<_> = client(&data[..data.len() - 1]).unwrap().collect();
-        let error = |e: &Wrong| e.to_string().replace(crate::support::BINPAC, "");
+        let error = |e: &RecordFault| e.to_string().replace(crate::support::BINPAC, "");
         let Some(Err(e)) = cut.last() else { panic!("whole") };
         assert_eq!(error(e), "out_of_bound: Data_Block:block: 32 > 31");
         let Err(e) = client(&data[..5]) else { panic!("whole") };
@@ -401,7 +401,7 @@ pub(super) mod tests {
         let duca = data.windows(4).position(|w| w == b"Duca").unwrap();
         let mut other = data.clone();
         other[duca] = b'd';
-        assert_eq!(client(&other).map(|_| ()), Err(Wrong::Words));
+        assert_eq!(client(&other).map(|_| ()), Err(RecordFault::Words));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use gannet_event::Connection;
 use gannet_event::Packer;
 use gannet_event::Type;
 
-use crate::support::utf16::Wide;
+use crate::support::utf16::Utf16Text;
 
 gannet_event::record! {
     /// What a client can do early on.
@@ -53,7 +53,7 @@ gannet_event::record! {
         /// The client's build.
         client_build: u32 = "client_build",
         /// Its name.
-        client_name: Wide<'a> = "client_name",
+        client_name: Utf16Text<'a> = "client_name",
         /// Kind of keyboard.
         keyboard_type: u32 = "keyboard_type",
         /// Kind of keyboard, more precisely.
@@ -61,7 +61,7 @@ gannet_event::record! {
         /// Number of function keys.
         keyboard_function_key: u32 = "keyboard_function_key",
         /// The input method.
-        ime_file_name: Wide<'a> = "ime_file_name",
+        ime_file_name: Utf16Text<'a> = "ime_file_name",
         /// Colours.
         post_beta2_color_depth: Option<u16> = "post_beta2_color_depth",
         /// The product.
@@ -75,7 +75,7 @@ gannet_event::record! {
         /// What it can do early on.
         ec_flags: Option<EarlyFlags> = "ec_flags",
         /// Identifies the product.
-        dig_product_id: Option<Wide<'a>> = "dig_product_id",
+        dig_product_id: Option<Utf16Text<'a>> = "dig_product_id",
     }
 }
 

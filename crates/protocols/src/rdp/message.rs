@@ -2,7 +2,7 @@
 
 use crate::support::Bytes;
 use crate::support::Record;
-use crate::support::Wrong;
+use crate::support::RecordFault;
 
 /// How long the message is that begins here; how much is needed to tell it.
 pub fn length(d: &[u8]) -> usize {
@@ -30,7 +30,7 @@ pub enum Message<'a> {
 
 impl<'a> Message<'a> {
     /// Parses a message with its headers.
-    pub fn parse(data: &'a [u8]) -> Result<Self, Wrong> {
+    pub fn parse(data: &'a [u8]) -> Result<Self, RecordFault> {
         let mut cotp = Record::new("COTP", data.get(4..).unwrap_or_default());
         let head = cotp.upto("pdu", 2)?;
         let (length, body) = (usize::from(head[0]), cotp.rest());
@@ -50,7 +50,7 @@ impl<'a> Message<'a> {
     }
 }
 
-fn request(body: &[u8], length: usize) -> Result<Message<'_>, Wrong> {
+fn request(body: &[u8], length: usize) -> Result<Message<'_>, RecordFault> {
     let mut r = Record::new("Connect_Request", body);
     r.upto("flow_control", 5)?;
     let mut cookie: &[u8] = &[];
@@ -58,7 +58,7 @@ fn request(body: &[u8], length: usize) -> Result<Message<'_>, Wrong> {
         let n = memchr::memchr(b'\r', rest).unwrap_or(rest.len());
         cookie = &rest[..n];
         if !rest[n..].starts_with(b"\r\n") {
-            return Err(Wrong::Words);
+            return Err(RecordFault::Words);
         }
         r.at = body.len() - rest.len() + n + 2;
     }
@@ -67,14 +67,14 @@ fn request(body: &[u8], length: usize) -> Result<Message<'_>, Wrong> {
     if r.at + 1 != length {
         let wish = Record::new("RDP_Negotiation_Request", r.rest()).all(8)?;
         if wish[2..4] != [8, 0] {
-            return Err(Wrong::Value("RDP_Negotiation_Request:length"));
+            return Err(RecordFault::Value("RDP_Negotiation_Request:length"));
         }
         flags = wish[1];
     }
     Ok(Message::Request(cookie, flags))
 }
 
-fn confirm(body: &[u8], length: usize) -> Result<Message<'_>, Wrong> {
+fn confirm(body: &[u8], length: usize) -> Result<Message<'_>, RecordFault> {
     let mut r = Record::new("Connect_Confirm", body);
     r.upto("flags", 5)?;
     if length == 6 {
@@ -87,7 +87,7 @@ fn confirm(body: &[u8], length: usize) -> Result<Message<'_>, Wrong> {
         2 => {
             let d = Record::new("RDP_Negotiation_Response", answer.rest()).all(7)?;
             if d[1..3] != [8, 0] {
-                return Err(Wrong::Value("RDP_Negotiation_Response:length"));
+                return Err(RecordFault::Value("RDP_Negotiation_Response:length"));
             }
             Ok(Message::Response(number(d), d[0]))
         }
@@ -95,7 +95,7 @@ fn confirm(body: &[u8], length: usize) -> Result<Message<'_>, Wrong> {
             let d = Record::new("RDP_Negotiation_Failure", answer.rest()).all(7)?;
             Ok(Message::Failure(number(d), d[0]))
         }
-        n => Err(Wrong::Case { record: "Connect_Confirm_Record", index: n.into() }),
+        n => Err(RecordFault::Case { record: "Connect_Confirm_Record", index: n.into() }),
     }
 }
 
@@ -126,7 +126,7 @@ mod tests {
         assert_eq!(error(odd), "invalid index for case: Connect_Confirm_Record: 9");
         let nine = b"\x03\0\0\x13\x0e\xd0\0\0\x12\x34\0\x02\x1f\x09\0\x02\0\0\0";
         assert_eq!(error(nine), "&enforce violation : RDP_Negotiation_Response:length");
-        assert_eq!(Message::parse(&request[..30]), Err(Wrong::Words));
+        assert_eq!(Message::parse(&request[..30]), Err(RecordFault::Words));
         assert_eq!(Message::parse(b"\x03\0\0\x0b\x06\xd0\0\0\0\0\0"), Ok(Message::Confirm));
     }
 }

@@ -4,7 +4,7 @@ use super::blocks::ClientCore;
 use super::events::ClusterData;
 use super::events::CoreData;
 use super::events::EarlyFlags;
-use crate::support::utf16::Wide;
+use crate::support::utf16::Utf16Text;
 
 /// What a client is.
 pub(super) fn core<'a>(core: &ClientCore<'a>) -> CoreData<'a> {
@@ -21,11 +21,11 @@ pub(super) fn core<'a>(core: &ClientCore<'a>) -> CoreData<'a> {
         sas_sequence: core.attention,
         keyboard_layout: core.keyboard,
         client_build: core.build,
-        client_name: Wide(core.name),
+        client_name: Utf16Text(core.name),
         keyboard_type,
         keyboard_sub,
         keyboard_function_key,
-        ime_file_name: Wide(core.input_method),
+        ime_file_name: Utf16Text(core.input_method),
         post_beta2_color_depth: Some(colours),
         client_product_id: Some(product),
         serial_number: Some(core.serial),
@@ -42,7 +42,7 @@ pub(super) fn core<'a>(core: &ClientCore<'a>) -> CoreData<'a> {
             support_dynamic_time_zone: has(0x200),
             support_heartbeat_pdu: has(0x400),
         }),
-        dig_product_id: Some(Wide(core.product)),
+        dig_product_id: Some(Utf16Text(core.product)),
     }
 }
 

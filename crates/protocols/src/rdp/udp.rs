@@ -9,7 +9,7 @@ use crate::Context;
 use crate::Tag;
 use crate::support::OutOfBound;
 use crate::support::Record;
-use crate::support::Wrong;
+use crate::support::RecordFault;
 
 /// Flags of a message (MS-RDPEUDP section 2.2.2.1).
 mod flag {
@@ -57,7 +57,7 @@ impl Udp {
         Self { state: State::Syn, version: [1; 2] }
     }
 
-    fn message(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) -> Result<(), Wrong> {
+    fn message(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) -> Result<(), RecordFault> {
         match self.state {
             State::Syn => {
                 let syn = syn("RDPEUDP_SYN", data)?;
@@ -130,7 +130,7 @@ fn be16(data: &[u8], at: usize) -> u16 {
     data.get(at..at + 2).map_or(0, |b| u16::from_be_bytes([b[0], b[1]]))
 }
 
-fn syn(record: &'static str, data: &[u8]) -> Result<Syn, Wrong> {
+fn syn(record: &'static str, data: &[u8]) -> Result<Syn, RecordFault> {
     let mut whole = Record::new(record, data);
     let head = whole.upto("syndata_payload", 16)?;
     let ack = head.first_chunk().map_or(0, |a| u32::from_be_bytes(*a));
@@ -142,7 +142,7 @@ fn syn(record: &'static str, data: &[u8]) -> Result<Syn, Wrong> {
         rest = id.rest();
     }
     if flags & flag::SYNEX == 0 {
-        return Err(Wrong::NoCase);
+        return Err(RecordFault::NoCase);
     }
     let mut extended = Record::new("RDPUDP_SYNEX_PAYLOAD", rest);
     let version = be16(extended.upto("uUdpVer", 4)?, 2);

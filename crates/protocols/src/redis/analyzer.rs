@@ -23,7 +23,7 @@ const MAX_PENDING: usize = 10_000;
 
 /// Commands that get no answer turn: from the first number to before the second, if there is one yet.
 #[derive(Clone, Copy, Debug)]
-struct Silence {
+struct UnansweredCommands {
     begin: u64,
     end: Option<u64>,
 }
@@ -62,7 +62,7 @@ struct State {
     pending: BTreeMap<u64, Exchange>,
     commands: u64,
     replies: u64,
-    silences: VecDeque<Silence>,
+    silences: VecDeque<UnansweredCommands>,
     /// Commands that get no answer, whatever comes.
     unanswered: BTreeSet<u64>,
     /// The server's data belongs to subscriptions, not to commands.
@@ -117,10 +117,10 @@ impl State {
                     last.end = Some(begin);
                 }
             }
-            (b"off", false) => self.silences.push_back(Silence { begin, end: None }),
+            (b"off", false) => self.silences.push_back(UnansweredCommands { begin, end: None }),
             // This one and the next.
             (b"skip", false) => {
-                self.silences.push_back(Silence { begin, end: Some(begin + 2) });
+                self.silences.push_back(UnansweredCommands { begin, end: Some(begin + 2) });
             }
             _ => {}
         }

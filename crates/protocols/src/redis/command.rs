@@ -110,7 +110,7 @@ pub(super) fn key_at(name: &[u8]) -> Option<usize> {
 
 /// The next element expected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Want {
+enum NextElement {
     #[default]
     Command,
     Inline,
@@ -126,7 +126,7 @@ enum Want {
 pub struct Commands {
     /// Keep all words, not only those that rows show.
     pub keep_all: bool,
-    want: Want,
+    want: NextElement,
     line: Line,
     /// Words still to come.
     left: u64,
@@ -137,7 +137,7 @@ pub struct Commands {
 impl Commands {
     /// Whether the begin of a command waits for its rest.
     pub fn is_partial(&self) -> bool {
-        self.want != Want::Command
+        self.want != NextElement::Command
     }
 
     /// The next command; takes it off `data`. `None` when it is not complete: then all of `data` is
@@ -148,26 +148,30 @@ impl Commands {
     pub fn next(&mut self, data: &mut &[u8]) -> Result<Option<Command>, Malformed> {
         while let Some(&first) = data.first() {
             match self.want {
-                Want::Command if first == b'*' => {
+                NextElement::Command if first == b'*' => {
                     *data = &data[1..];
-                    self.want = Want::Count;
+                    self.want = NextElement::Count;
                 }
-                Want::Command => self.want = Want::Inline,
-                Want::Kind if first == b'$' => {
+                NextElement::Command => self.want = NextElement::Inline,
+                NextElement::Kind if first == b'$' => {
                     *data = &data[1..];
-                    self.want = Want::Length;
+                    self.want = NextElement::Length;
                 }
-                Want::Kind => return Err("word of a command is no string"),
-                Want::Content(left) => {
+                NextElement::Kind => return Err("word of a command is no string"),
+                NextElement::Content(left) => {
                     let n = usize::try_from(left).map_or(data.len(), |n| n.min(data.len()));
                     append(&mut self.word, &data[..n]);
                     *data = &data[n..];
                     let left = left - n as u64;
-                    self.want = if left > 0 { Want::Content(left) } else { Want::End };
+                    self.want =
+                        if left > 0 { NextElement::Content(left) } else { NextElement::End };
                 }
-                Want::Inline | Want::Count | Want::Length | Want::End => {
+                NextElement::Inline
+                | NextElement::Count
+                | NextElement::Length
+                | NextElement::End => {
                     let complete = self.line.read(data)?;
-                    if self.want == Want::Inline && self.line.is_cut() {
+                    if self.want == NextElement::Inline && self.line.is_cut() {
                         return Err("command on a line is too long");
                     }
                     if complete && self.line_ended()? {
@@ -182,40 +186,42 @@ impl Commands {
     /// A line is complete. `true` when the command is.
     fn line_ended(&mut self) -> Result<bool, Malformed> {
         match self.want {
-            Want::Inline => {
+            NextElement::Inline => {
                 let Self { line, command, keep_all, .. } = self;
                 split(line.text(), |word| command.push(word, *keep_all));
-                self.want = Want::Command;
+                self.want = NextElement::Command;
                 if self.command.words.is_empty() {
                     return Err("command without a name");
                 }
             }
-            Want::Count => {
+            NextElement::Count => {
                 self.left = match number(self.line.text())? {
                     n @ 1.. if n.unsigned_abs() <= MAX_ELEMENTS => n.unsigned_abs(),
                     1.. => return Err("command has too many words"),
                     _ => return Err("command without a name"),
                 };
-                self.want = Want::Kind;
+                self.want = NextElement::Kind;
             }
-            Want::Length => {
+            NextElement::Length => {
                 self.word.clear();
                 self.want = match number(self.line.text())? {
-                    0 => Want::End,
-                    n @ 1.. if n.unsigned_abs() <= MAX_LENGTH => Want::Content(n.unsigned_abs()),
+                    0 => NextElement::End,
+                    n @ 1.. if n.unsigned_abs() <= MAX_LENGTH => {
+                        NextElement::Content(n.unsigned_abs())
+                    }
                     1.. => return Err("word of a command is too long"),
                     _ => return Err("word of a command is missing"),
                 };
             }
-            Want::End => {
+            NextElement::End => {
                 self.command.push(&self.word, self.keep_all);
                 self.left -= 1;
-                self.want = if self.left > 0 { Want::Kind } else { Want::Command };
+                self.want = if self.left > 0 { NextElement::Kind } else { NextElement::Command };
             }
-            Want::Command | Want::Kind | Want::Content(_) => {}
+            NextElement::Command | NextElement::Kind | NextElement::Content(_) => {}
         }
         self.line.clear();
-        Ok(self.want == Want::Command)
+        Ok(self.want == NextElement::Command)
     }
 }
 

@@ -45,7 +45,7 @@ impl Value {
 
 /// The next element expected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Want {
+enum NextElement {
     #[default]
     Kind,
     /// A line by the kind of the value.
@@ -68,7 +68,7 @@ struct Level {
 /// Reads values off a stream.
 #[derive(Debug, Default)]
 pub struct Values {
-    want: Want,
+    want: NextElement,
     kind: u8,
     line: Line,
     levels: Vec<Level>,
@@ -82,7 +82,7 @@ pub struct Values {
 impl Values {
     /// Whether the begin of a value waits for its rest.
     pub fn is_partial(&self) -> bool {
-        self.want != Want::Kind || self.described || !self.levels.is_empty()
+        self.want != NextElement::Kind || self.described || !self.levels.is_empty()
     }
 
     /// The next value; takes it off `data`. `None` when it is not complete: then all of `data` is taken,
@@ -93,26 +93,27 @@ impl Values {
     pub fn next(&mut self, data: &mut &[u8]) -> Result<Option<Value>, Malformed> {
         while let Some(&first) = data.first() {
             let complete = match self.want {
-                Want::Kind => {
+                NextElement::Kind => {
                     *data = &data[1..];
                     self.begin(first)?;
                     false
                 }
-                Want::Boolean => {
+                NextElement::Boolean => {
                     *data = &data[1..];
                     self.write(if first == b't' { b"T" } else { b"F" });
-                    self.want = Want::End;
+                    self.want = NextElement::End;
                     false
                 }
-                Want::Content(left) => {
+                NextElement::Content(left) => {
                     let n = usize::try_from(left).map_or(data.len(), |n| n.min(data.len()));
                     self.write(&data[..n]);
                     *data = &data[n..];
                     let left = left - n as u64;
-                    self.want = if left > 0 { Want::Content(left) } else { Want::End };
+                    self.want =
+                        if left > 0 { NextElement::Content(left) } else { NextElement::End };
                     false
                 }
-                Want::Line | Want::End => match self.line.whole(data) {
+                NextElement::Line | NextElement::End => match self.line.whole(data) {
                     Some(line) => self.line_ended(line)?,
                     None if self.line.read(data)? => {
                         let mut line = std::mem::take(&mut self.line);
@@ -139,10 +140,10 @@ impl Values {
             return Err("values are nested too deep");
         }
         self.want = match kind {
-            b'#' => Want::Boolean,
+            b'#' => NextElement::Boolean,
             b'|' if described => return Err("attributes of attributes"),
             b'+' | b'-' | b':' | b',' | b'(' | b'_' | b'$' | b'!' | b'=' | b'*' | b'>' | b'~'
-            | b'%' | b'|' => Want::Line,
+            | b'%' | b'|' => NextElement::Line,
             _ => return Err("value of no known kind"),
         };
         self.kind = kind;
@@ -165,14 +166,16 @@ impl Values {
 
     /// The line after the first byte, or what ends content. `true` when the outermost value is complete.
     fn line_ended(&mut self, line: &[u8]) -> Result<bool, Malformed> {
-        if self.want == Want::End {
+        if self.want == NextElement::End {
             return Ok(self.end());
         }
         match self.kind {
             b'$' | b'!' | b'=' => match number(line)? {
                 ..0 => return Ok(self.end()),
-                0 => self.want = Want::End,
-                n if n.unsigned_abs() <= MAX_LENGTH => self.want = Want::Content(n.unsigned_abs()),
+                0 => self.want = NextElement::End,
+                n if n.unsigned_abs() <= MAX_LENGTH => {
+                    self.want = NextElement::Content(n.unsigned_abs());
+                }
                 _ => return Err("string is too long"),
             },
             b'*' | b'>' | b'~' | b'%' | b'|' => return self.list(number(line)?),
@@ -204,7 +207,7 @@ impl Values {
         self.write(brackets(self.kind)[0]);
         self.levels.push(Level { kind: self.kind, left, count: 0 });
         if left > 0 {
-            self.want = Want::Kind;
+            self.want = NextElement::Kind;
             return Ok(false);
         }
         Ok(self.close())
@@ -212,7 +215,7 @@ impl Values {
 
     /// A value is complete. `true` when it is the outermost.
     fn end(&mut self) -> bool {
-        self.want = Want::Kind;
+        self.want = NextElement::Kind;
         match self.levels.last_mut() {
             None => true,
             Some(level) => {
@@ -224,7 +227,7 @@ impl Values {
 
     /// The last list is complete, and perhaps those around it.
     fn close(&mut self) -> bool {
-        self.want = Want::Kind;
+        self.want = NextElement::Kind;
         while let Some(level) = self.levels.pop() {
             if level.kind == b'|' {
                 self.described = true;

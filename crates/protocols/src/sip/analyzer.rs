@@ -10,7 +10,7 @@ use crate::Analyze;
 use crate::Context;
 use crate::Tag;
 use crate::support::Lines;
-use crate::support::text::Upper;
+use crate::support::text::UpperCase;
 use crate::support::text::upper_case;
 
 /// Longest line.
@@ -93,7 +93,7 @@ impl Analyzer {
                     kind.body = message::body_length(value);
                 }
                 let (rows, is_orig) = (&mut self.rows, request);
-                cx.report(rows, |c| SipHeader { c, is_orig, name: Upper(name), value });
+                cx.report(rows, |c| SipHeader { c, is_orig, name: UpperCase(name), value });
                 if cx.wants::<SipAllHeaders>() {
                     let before = kind.size;
                     kind.size = before.saturating_add(name.len() + value.len());

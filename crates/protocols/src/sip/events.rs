@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use gannet_event::Connection;
 use gannet_event::TableOf;
 
-use crate::support::text::Upper;
+use crate::support::text::UpperCase;
 
 gannet_event::record! {
     /// A header field, in the fields that Zeek's analyzer fills: they have other names than what is in them.
@@ -62,7 +62,7 @@ gannet_event::events! {
         /// Whether it belongs to a request.
         is_orig: bool = "is_orig",
         /// Its name in upper case.
-        name: Upper<'a> = "name",
+        name: UpperCase<'a> = "name",
         /// Its value.
         value: &'a [u8] = "value",
     }

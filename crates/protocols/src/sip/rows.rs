@@ -17,7 +17,7 @@ use crate::Context;
 use crate::Hear;
 use crate::Tag;
 use crate::support::limit_reached;
-use crate::support::text::Upper;
+use crate::support::text::UpperCase;
 
 const METHODS: [&[u8]; 8] =
     [b"REGISTER", b"INVITE", b"ACK", b"CANCEL", b"BYE", b"OPTIONS", b"NOTIFY", b"SUBSCRIBE"];
@@ -214,7 +214,7 @@ impl Hear<SipEndEntity> for Rows {
 
 impl Info {
     /// Adds a header of the request; returns the name of its weird.
-    fn request_header(&mut self, name: Upper<'_>, value: &[u8]) -> Option<&'static str> {
+    fn request_header(&mut self, name: UpperCase<'_>, value: &[u8]) -> Option<&'static str> {
         let is = |other: &str| name.is(other);
         let place = match name.0.len() {
             7 if is("CALL-ID") => Name::CallId,
@@ -245,7 +245,7 @@ impl Info {
     }
 
     /// Adds a header of the reply; returns the name of its weird.
-    fn response_header(&mut self, name: Upper<'_>, value: &[u8]) -> Option<&'static str> {
+    fn response_header(&mut self, name: UpperCase<'_>, value: &[u8]) -> Option<&'static str> {
         let is = |other: &str| name.is(other);
         let place = match name.0.len() {
             1 | 12 if is("CONTENT-TYPE") || is("C") => Name::ContentType,

@@ -10,7 +10,7 @@ use crate::Context;
 use crate::Tag;
 use crate::support::Frames;
 use crate::support::OutOfBound;
-use crate::support::Wrong;
+use crate::support::RecordFault;
 
 /// Chunks without anything wrong in them that make a stream one of this protocol.
 const CHUNKS: u32 = 3;
@@ -78,7 +78,7 @@ impl Analyzer {
     }
 
     /// Bytes of a side are no message.
-    fn fail(&mut self, cx: &mut Context<'_>, from: Dir, wrong: Wrong) {
+    fn fail(&mut self, cx: &mut Context<'_>, from: Dir, wrong: RecordFault) {
         cx.violation(Tag::Smb, &wrong.to_string(), &[]);
         self.begun[from.index()] = false;
         self.lose();

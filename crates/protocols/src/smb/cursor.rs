@@ -1,10 +1,10 @@
 //! Parsing records whose parts are at offsets, with Zeek's descriptions of missing data.
 
 use crate::support::OutOfBound;
-use crate::support::Wrong;
+use crate::support::RecordFault;
 
 /// A value, or the fault of the record.
-pub(super) type Read<T> = Result<T, Wrong>;
+pub(super) type Read<T> = Result<T, RecordFault>;
 
 /// A reader that starts at the beginning of a record. Lengths, offsets and errors about missing bytes
 /// count from there.
@@ -40,7 +40,7 @@ impl<'a> Cursor<'a> {
         self.data.len() - self.pos
     }
 
-    fn short(&self, field: &'static str, need: i64, have: i64) -> Wrong {
+    fn short(&self, field: &'static str, need: i64, have: i64) -> RecordFault {
         // Zeek reports both as numbers of 32 bits.
         let (need, have) = (i64::from(need as i32), i64::from(have as i32));
         OutOfBound::short_of(self.record, field, need, have).into()

@@ -43,7 +43,7 @@ use super::events::Smb1TreeDisconnect;
 use super::info::Share;
 use crate::Context;
 use crate::Tag;
-use crate::support::Wrong;
+use crate::support::RecordFault;
 
 /// Length of the header behind the protocol identifier.
 const HEADER_REST: u32 = 28;
@@ -167,7 +167,7 @@ impl Commands for All {
             (0x24, true) => {
                 let record = "SMB1_locking_andx_request";
                 read(record).upto("bytecount", 19)?;
-                Err(Wrong::Case { record, index: 0 })
+                Err(RecordFault::Case { record, index: 0 })
             }
             (0x25, true) => transactions::transaction_request(cx, core, h, data),
             (0x25, false) => transactions::transaction_response(cx, core, h, data),

@@ -26,7 +26,7 @@ use crate::Tag;
 use crate::support::Lines;
 use crate::support::mime::Mime;
 use crate::support::mime::Report;
-use crate::support::text::Upper;
+use crate::support::text::UpperCase;
 
 /// A longer line is passed on in pieces of this length, 16 MiB less a little.
 const MAX_LINE: usize = 16 * 1024 * 1024 - 101;
@@ -501,7 +501,7 @@ impl Analyzer {
     fn request(&mut self, cx: &mut Context<'_>, word: &[u8], argument: &[u8]) {
         cx.confirm(Tag::Smtp);
         let (session, is_orig) = (&mut self.session, self.client.is_orig());
-        cx.report(session, |c| SmtpRequest { c, is_orig, command: Upper(word), arg: argument });
+        cx.report(session, |c| SmtpRequest { c, is_orig, command: UpperCase(word), arg: argument });
         self.is_nonsense |= self.session.gives_up();
     }
 

@@ -3,7 +3,7 @@
 use gannet_event::Connection;
 
 use super::message::Answered;
-use crate::support::text::Upper;
+use crate::support::text::UpperCase;
 
 gannet_event::events! {
     crate::events::module_of(crate::Tag::Smtp);
@@ -15,7 +15,7 @@ gannet_event::events! {
         /// Whether the connection's originator sent it.
         is_orig: bool = "is_orig",
         /// The command in upper case; `.` at the end of a mail, `**` for a line of AUTH.
-        command: Upper<'a> = "command",
+        command: UpperCase<'a> = "command",
         /// Its argument.
         arg: &'a [u8] = "arg",
     }

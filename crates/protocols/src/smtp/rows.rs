@@ -26,14 +26,14 @@ use super::values::kept;
 use super::values::without;
 use crate::Context;
 use crate::Hear;
-use crate::policy::software::Found;
+use crate::policy::software::DetectedSoftware;
 use crate::stack::events::FileStarts;
 use crate::support::limit_reached;
 use crate::support::mime::Field;
 use crate::support::mime::events::MimeBeginEntity;
 use crate::support::mime::events::MimeEndEntity;
 use crate::support::mime::events::MimeOneHeader;
-use crate::support::text::Upper;
+use crate::support::text::UpperCase;
 
 /// Addresses of one transaction, by each of RCPT TO, To and Cc.
 const MAX_ADDRESSES: usize = 1000;
@@ -250,7 +250,7 @@ impl Session {
     }
 
     /// A command.
-    pub(super) fn request(&mut self, cx: &mut Context<'_>, word: Upper<'_>, argument: &[u8]) {
+    pub(super) fn request(&mut self, cx: &mut Context<'_>, word: UpperCase<'_>, argument: &[u8]) {
         self.begin(cx);
         let is = |command: &str| word.is(command);
         if is("HELO") || is("EHLO") {
@@ -415,7 +415,11 @@ impl Transaction {
         }
         let kind = if self.webmail { "SMTP::WEBMAIL_SERVER" } else { "SMTP::MAIL_CLIENT" };
         if let Some(host) = host {
-            policy.relayed_software(cx.now, relay, &Found { host, port: None, kind, text });
+            policy.relayed_software(
+                cx.now,
+                relay,
+                &DetectedSoftware { host, port: None, kind, text },
+            );
         }
     }
 

@@ -14,7 +14,7 @@ use super::events::ScopedContext;
 use super::events::TrapPdu;
 use super::events::UserSecurity;
 use crate::support::Bytes;
-use crate::support::Wrong;
+use crate::support::RecordFault;
 use crate::support::ber;
 use crate::support::ber::Result;
 
@@ -84,7 +84,7 @@ pub struct Malformed<'a> {
     /// The message as far as it was read.
     pub partial: Option<Box<Message<'a>>>,
     /// The fault.
-    pub reason: Wrong,
+    pub reason: RecordFault,
 }
 
 const DESCRIPTION: &[u8] = b"\x2b\x06\x01\x02\x01\x01\x01\x00";
@@ -158,13 +158,13 @@ impl<'a> Message<'a> {
         let failed = |after_header| move |reason| Malformed { after_header, partial: None, reason };
         let (mut message, then) = header(&mut b).map_err(failed(false))?;
         match then {
-            Then::Nothing => {}
-            Then::Body => {
+            NextStep::Nothing => {}
+            NextStep::Body => {
                 let body = message.body(&mut b).map_err(failed(true))?;
                 message.body = Some(body);
             }
             // The encryption was found before the user name.
-            Then::Broken(reason) => {
+            NextStep::Broken(reason) => {
                 let partial = Some(Box::new(message));
                 return Err(Malformed { after_header: false, partial, reason });
             }
@@ -273,17 +273,17 @@ fn long_part(name: &[u8]) -> Option<usize> {
 }
 
 /// The step after a header.
-enum Then {
+enum NextStep {
     /// Nothing that can be read.
     Nothing,
     /// A body.
     Body,
     /// The fault of the parameters of an encrypted message.
-    Broken(Wrong),
+    Broken(RecordFault),
 }
 
 /// The header; returns the next step.
-fn header<'a>(b: &mut Reader<'a, '_>) -> Result<(Message<'a>, Then)> {
+fn header<'a>(b: &mut Reader<'a, '_>) -> Result<(Message<'a>, NextStep)> {
     b.sequence()?;
     let version = b.integer()?;
     let mut message = Message {
@@ -295,21 +295,21 @@ fn header<'a>(b: &mut Reader<'a, '_>) -> Result<(Message<'a>, Then)> {
     let then = match version {
         0 => {
             message.header.v1 = Some(HeaderV1 { community: b.tagged(ber::OCTET_STRING)? });
-            Then::Body
+            NextStep::Body
         }
         1 => {
             message.header.v2 = Some(HeaderV2 { community: b.tagged(ber::OCTET_STRING)? });
-            Then::Body
+            NextStep::Body
         }
         3 => message.header_v3(b)?,
-        _ => Then::Nothing,
+        _ => NextStep::Nothing,
     };
     Ok((message, then))
 }
 
 impl<'a> Message<'a> {
     /// The header of version 3; returns the next step.
-    fn header_v3(&mut self, b: &mut Reader<'a, '_>) -> Result<Then> {
+    fn header_v3(&mut self, b: &mut Reader<'a, '_>) -> Result<NextStep> {
         b.sequence()?;
         let [id, max_size] = [b.number()?, b.number()?];
         let flags = b.tagged(ber::OCTET_STRING)?;
@@ -360,16 +360,16 @@ impl<'a> Message<'a> {
         };
         let then = match (user, pdu_context.is_some()) {
             (Err(reason), true) => return Err(reason),
-            (Err(reason), false) => Then::Broken(reason),
+            (Err(reason), false) => NextStep::Broken(reason),
             // As in Zeek, the sender of an encrypted message is not reported.
-            (Ok(_), false) => Then::Nothing,
+            (Ok(_), false) => NextStep::Nothing,
             (Ok(user), true) => {
                 if let Some(User { parameters, boots, time }) = user {
                     self.note_number(boots);
                     self.note_number(time);
                     header.user_security_parameters = Some(parameters);
                 }
-                Then::Body
+                NextStep::Body
             }
         };
         self.header.v3 = Some(header);
@@ -490,7 +490,7 @@ pub(super) mod tests {
         assert_eq!(Message::parse(&get(&[0; 9])).unwrap().too_long, [TooLong::Number(9)]);
         let wide = get(&[0; 10]);
         let e = Message::parse(&wide).unwrap_err();
-        assert_eq!((e.after_header, e.reason), (true, Wrong::Wide(10)));
+        assert_eq!((e.after_header, e.reason), (true, RecordFault::Wide(10)));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::version;
 use super::version::Disagreement;
 use crate::Context;
 use crate::Hear;
-use crate::policy::software::Found;
+use crate::policy::software::DetectedSoftware;
 
 gannet_log::row! {
     /// One row for each SSH connection.
@@ -315,5 +315,5 @@ fn software(cx: &mut Context<'_>, from: Dir, line: &[u8]) {
     };
     let rest = line.strip_prefix(b"SSH").unwrap_or(line);
     let version = rest.iter().take_while(|c| c.is_ascii_digit() || b".-".contains(c)).count();
-    policy.software(cx.now, &Found { host, port, kind, text: &rest[version..] });
+    policy.software(cx.now, &DetectedSoftware { host, port, kind, text: &rest[version..] });
 }

@@ -26,8 +26,8 @@ use gannet_files::events::X509Certificate;
 use gannet_files::events::X509Extension;
 use gannet_files::events::X509Opaque;
 use gannet_files::events::X509Timestamp;
+use gannet_files::hash::HashSelection;
 use gannet_files::hash::Hashes;
-use gannet_files::hash::Wanted;
 use gannet_files::x509::Certificate;
 use gannet_files::x509::text;
 
@@ -100,7 +100,7 @@ pub(super) fn certificate(
     }
     let sinks = &mut cx.env.logs;
     if sinks.events.wants::<FileHash<'_>>() {
-        let mut hashes = Hashes::new(Wanted { md5: true, sha1: true, sha256: true });
+        let mut hashes = Hashes::new(HashSelection { md5: true, sha1: true, sha256: true });
         hashes.update(der);
         let digests = hashes.finish();
         let all = [("md5", digests.md5), ("sha1", digests.sha1), ("sha256", digests.sha256)];

@@ -23,7 +23,7 @@ use super::role::content;
 use crate::Context;
 use crate::Hear;
 use crate::env::Fingerprints as Wanted;
-use crate::policy::known::Presented;
+use crate::policy::known::PresentedCertificate;
 
 gannet_log::row! {
     /// SSL, TLS and DTLS sessions.
@@ -293,7 +293,7 @@ impl Session {
         if let Some(leaf) = self.leaf()
             && let Some(mut policy) = cx.env.policy()
         {
-            let seen = Presented {
+            let seen = PresentedCertificate {
                 host: cx.conn.id.resp_h,
                 port: cx.conn.id.resp_p,
                 fingerprint: &leaf.fingerprint,

@@ -5,7 +5,7 @@ use gannet_base::UidMap;
 
 /// The streams of which bytes are reported.
 #[derive(Debug, Default)]
-pub(crate) struct Followed {
+pub(crate) struct ReportedStreams {
     pub(super) conns: UidMap<Streams>,
 }
 
@@ -24,7 +24,7 @@ impl Default for Streams {
     }
 }
 
-impl Followed {
+impl ReportedStreams {
     /// A connection is over.
     #[inline]
     pub(super) fn end(&mut self, conn: Uid) {

@@ -2,8 +2,8 @@
 
 use super::Bytes;
 use super::OutOfBound;
-use super::Within;
-use super::Wrong;
+use super::RecordBounds;
+use super::RecordFault;
 
 /// Tag of an integer.
 pub const INTEGER: u8 = 0x02;
@@ -37,7 +37,7 @@ impl Head {
 }
 
 /// A value, or its fault.
-pub type Result<T> = std::result::Result<T, Wrong>;
+pub type Result<T> = std::result::Result<T, RecordFault>;
 
 /// Reads tag and length. A length of more than eight bytes counts as none.
 pub fn head(b: &mut Bytes<'_>) -> Result<Head> {
@@ -65,7 +65,7 @@ pub fn long_length(data: &[u8]) -> Option<usize> {
 
 /// Reads a value: its tag and content.
 pub fn value<'a>(b: &mut Bytes<'a>) -> Result<(u8, &'a [u8])> {
-    let within = Within::new("ASN1Encoding", b);
+    let within = RecordBounds::new("ASN1Encoding", b);
     let head = head(b)?;
     let content = within.part(b, "content", head.length)?;
     Ok((head.tag, content))
@@ -75,7 +75,7 @@ pub fn value<'a>(b: &mut Bytes<'a>) -> Result<(u8, &'a [u8])> {
 pub fn tagged<'a>(b: &mut Bytes<'a>, tag: u8) -> Result<&'a [u8]> {
     match value(b)? {
         (t, content) if t == tag => Ok(content),
-        (got, _) => Err(Wrong::Tag { got, expect: tag }),
+        (got, _) => Err(RecordFault::Tag { got, expect: tag }),
     }
 }
 
@@ -86,7 +86,7 @@ const MAX_INTEGER: usize = 9;
 pub fn number<'a>(b: &mut Bytes<'a>) -> Result<&'a [u8]> {
     let content = tagged(b, INTEGER)?;
     if content.len() > MAX_INTEGER {
-        return Err(Wrong::Wide(content.len()));
+        return Err(RecordFault::Wide(content.len()));
     }
     Ok(content)
 }
@@ -100,7 +100,7 @@ pub fn integer(b: &mut Bytes<'_>) -> Result<u64> {
 pub fn sequence(b: &mut Bytes<'_>) -> Result<Head> {
     match head(b)? {
         head if head.tag == SEQUENCE => Ok(head),
-        head => Err(Wrong::Tag { got: head.tag, expect: SEQUENCE }),
+        head => Err(RecordFault::Tag { got: head.tag, expect: SEQUENCE }),
     }
 }
 

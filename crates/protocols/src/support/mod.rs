@@ -16,14 +16,14 @@ pub use bytes::Bytes;
 pub use frames::Frames;
 pub use lines::Line;
 pub use lines::Lines;
+pub use prelude::ItemEffect;
+pub use prelude::Preamble;
 pub use prelude::Prelude;
-pub use prelude::Talk;
-pub use prelude::Then;
 pub use record::BINPAC;
 pub use record::OutOfBound;
 pub use record::Record;
-pub use record::Within;
-pub use record::Wrong;
+pub use record::RecordBounds;
+pub use record::RecordFault;
 #[cfg(test)]
 pub(crate) use record::said;
 

@@ -9,7 +9,7 @@ const REASON: &str = "Binpac exception: binpac exception: string mismatch at -";
 
 /// The effect of an item on those that follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Then {
+pub enum ItemEffect {
     /// More may be learned.
     More,
     /// TLS begins.
@@ -19,7 +19,7 @@ pub enum Then {
 }
 
 /// A protocol of which no more is read than the talk before TLS begins.
-pub trait Talk: Default {
+pub trait Preamble: Default {
     /// Its analyzer.
     const TAG: Tag;
 
@@ -30,7 +30,7 @@ pub trait Talk: Default {
     fn items(from: Dir, chunk: &[u8]) -> impl Iterator<Item = Result<Self::Item<'_>, ()>>;
 
     /// Takes the next one.
-    fn item(&mut self, cx: &mut Context<'_>, from: Dir, item: Self::Item<'_>) -> Then;
+    fn item(&mut self, cx: &mut Context<'_>, from: Dir, item: Self::Item<'_>) -> ItemEffect;
 }
 
 /// The analyzer of one connection whose protocol is followed until TLS begins.
@@ -42,14 +42,14 @@ pub struct Prelude<T> {
     done: bool,
 }
 
-impl<T: Talk> Prelude<T> {
+impl<T: Preamble> Prelude<T> {
     /// For a new connection.
     pub fn new(_cx: &mut Context<'_>) -> Self {
         Self { talk: T::default(), done: false }
     }
 }
 
-impl<T: Talk> Analyze for Prelude<T> {
+impl<T: Preamble> Analyze for Prelude<T> {
     fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
         if self.done || cx.conn.is_partial() {
             return;
@@ -60,8 +60,8 @@ impl<T: Talk> Analyze for Prelude<T> {
                 continue;
             };
             let then = self.talk.item(cx, from, item);
-            self.done |= then != Then::More;
-            if then == Then::Tls {
+            self.done |= then != ItemEffect::More;
+            if then == ItemEffect::Tls {
                 cx.start_inner(Tag::Ssl, from, &[]);
             }
         }

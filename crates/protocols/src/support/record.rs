@@ -49,7 +49,7 @@ pub(crate) fn said(wrong: impl fmt::Display) -> String {
 
 /// The fault of a record; its text goes to analyzer.log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wrong {
+pub enum RecordFault {
     /// It reaches beyond what holds it.
     Short(OutOfBound),
     /// The field named has a value that it must not have.
@@ -76,7 +76,7 @@ pub enum Wrong {
     Wide(usize),
 }
 
-impl fmt::Display for Wrong {
+impl fmt::Display for RecordFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Short(e) => e.fmt(f),
@@ -92,7 +92,7 @@ impl fmt::Display for Wrong {
     }
 }
 
-impl From<OutOfBound> for Wrong {
+impl From<OutOfBound> for RecordFault {
     fn from(e: OutOfBound) -> Self {
         Self::Short(e)
     }
@@ -100,13 +100,13 @@ impl From<OutOfBound> for Wrong {
 
 /// The enclosing record: the bounds of its parts.
 #[derive(Clone, Copy, Debug)]
-pub struct Within {
+pub struct RecordBounds {
     record: &'static str,
     /// Bytes from the record's begin to the end of what holds it.
     have: usize,
 }
 
-impl Within {
+impl RecordBounds {
     /// The record of this name that begins here.
     pub fn new(record: &'static str, b: &Bytes<'_>) -> Self {
         Self { record, have: b.0.len() }

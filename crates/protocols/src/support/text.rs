@@ -128,9 +128,9 @@ pub fn hex(digit: u8) -> Option<u8> {
 
 /// A name, which an event shows in upper case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Upper<'a>(pub &'a [u8]);
+pub struct UpperCase<'a>(pub &'a [u8]);
 
-impl Upper<'_> {
+impl UpperCase<'_> {
     /// Whether it is this name, in any case.
     #[inline]
     pub fn is(self, name: &str) -> bool {
@@ -138,7 +138,7 @@ impl Upper<'_> {
     }
 }
 
-impl Arg for Upper<'_> {
+impl Arg for UpperCase<'_> {
     const TYPE: Type = Type::String;
 
     fn pack(&self, to: &mut Packer<'_>) {

@@ -9,9 +9,9 @@ use crate::Context;
 /// A text in UTF-16, which an event shows in UTF-8: as it came where it cannot be read, which is reported where
 /// a row shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wide<'a>(pub &'a [u8]);
+pub struct Utf16Text<'a>(pub &'a [u8]);
 
-impl Arg for Wide<'_> {
+impl Arg for Utf16Text<'_> {
     const TYPE: Type = Type::String;
 
     fn pack(&self, to: &mut Packer<'_>) {

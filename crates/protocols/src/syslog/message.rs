@@ -1,5 +1,5 @@
 use crate::support::OutOfBound;
-use crate::support::Wrong;
+use crate::support::RecordFault;
 
 /// The meaning of the number in front of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub struct Message<'a> {
 impl<'a> Message<'a> {
     /// Parses a datagram. An error if it is empty, or opens a bracket and does not follow with
     /// digits and the closing one.
-    pub fn parse(data: &'a [u8]) -> Result<Self, Wrong> {
+    pub fn parse(data: &'a [u8]) -> Result<Self, RecordFault> {
         let Some(first) = data.first() else {
             return Err(OutOfBound::new("Syslog_Message_Optional_PRI", "lt", 1, 0).into());
         };
@@ -34,9 +34,9 @@ impl<'a> Message<'a> {
         }
         let digits = data[1..].iter().take_while(|b| b.is_ascii_digit()).count();
         match data.get(1 + digits) {
-            _ if digits == 0 => return Err(Wrong::Words),
+            _ if digits == 0 => return Err(RecordFault::Words),
             Some(b'>') => {}
-            Some(_) => return Err(Wrong::Value("Syslog_Priority:gt")),
+            Some(_) => return Err(RecordFault::Value("Syslog_Priority:gt")),
             None => {
                 let need = digits as i64 + 2;
                 return Err(OutOfBound::new("Syslog_Priority", "gt", need, data.len()).into());
@@ -73,7 +73,7 @@ mod tests {
         assert_eq!(Message::parse(b"no priority").map(|m| m.text), Ok(&b"no priority"[..]));
         let fault = |data| said(Message::parse(data).unwrap_err());
         for bad in [&b"<"[..], b"<>x", b"<a>"] {
-            assert_eq!(Message::parse(bad), Err(Wrong::Words));
+            assert_eq!(Message::parse(bad), Err(RecordFault::Words));
         }
         assert_eq!(fault(b""), "out_of_bound: Syslog_Message_Optional_PRI:lt: 1 > 0");
         assert_eq!(fault(b"<12"), "out_of_bound: Syslog_Priority:gt: 4 > 3");

@@ -4,9 +4,9 @@ use super::events::XmppStarttls;
 use super::tags::tags;
 use crate::Context;
 use crate::Tag;
+use crate::support::ItemEffect;
+use crate::support::Preamble;
 use crate::support::Prelude;
-use crate::support::Talk;
-use crate::support::Then;
 
 /// The analyzer of one connection.
 pub type Analyzer = Prelude<Session>;
@@ -18,7 +18,7 @@ pub struct Session {
     starttls: bool,
 }
 
-impl Talk for Session {
+impl Preamble for Session {
     const TAG: Tag = Tag::Xmpp;
 
     type Item<'a> = &'a [u8];
@@ -27,7 +27,7 @@ impl Talk for Session {
         tags(chunk)
     }
 
-    fn item(&mut self, cx: &mut Context<'_>, from: Dir, name: &[u8]) -> Then {
+    fn item(&mut self, cx: &mut Context<'_>, from: Dir, name: &[u8]) -> ItemEffect {
         if from.is_orig() && name == b"stream:stream" {
             cx.confirm(Tag::Xmpp);
         }
@@ -41,15 +41,15 @@ impl Talk for Session {
         }
         if !from.is_orig() && local == b"proceed" && self.starttls {
             cx.raise(|c| XmppStarttls { c });
-            return Then::Tls;
+            return ItemEffect::Tls;
         }
         if !from.is_orig() && name == b"proceed" {
             cx.weird("XMPP: proceed without starttls", "", Some("XMPP"));
         }
         // With these, the handshake is past the point where TLS could begin.
         match name {
-            b"success" | b"message" | b"db:result" | b"db:verify" | b"presence" => Then::Past,
-            _ => Then::More,
+            b"success" | b"message" | b"db:result" | b"db:verify" | b"presence" => ItemEffect::Past,
+            _ => ItemEffect::More,
         }
     }
 }

@@ -70,7 +70,7 @@ pub const FIELDS: [&str; 9] = [
 
 /// What answers are compared with.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Against {
+pub enum ReferenceAnswers {
     /// The answers in the capture.
     Capture,
     /// Those of a second server.
@@ -82,7 +82,7 @@ pub enum Against {
     },
 }
 
-impl Against {
+impl ReferenceAnswers {
     /// From `capture`, or from what names a server; the port is `port` unless given.
     ///
     /// # Errors
@@ -237,7 +237,7 @@ impl Observer {
 /// As for [`run`](crate::run()), and where `lines` cannot be written.
 pub fn compare(
     options: &Options,
-    against: &Against,
+    against: &ReferenceAnswers,
     fields: Fields,
     (stop, live): (&AtomicBool, &Live),
     lines: &mut (dyn Write + Send),
@@ -248,8 +248,8 @@ pub fn compare(
     let unit = if options.input.is_capture() { Unit::Packet } else { Unit::Line };
     let mut comparer = Comparer::new(fields, unit, lines);
     let second = match against {
-        Against::Capture => None,
-        Against::Server { address, name } => {
+        ReferenceAnswers::Capture => None,
+        ReferenceAnswers::Server { address, name } => {
             let tls = options.tls.as_ref().map(|tls| tls.for_server(name)).transpose()?;
             Some(Options { target: *address, tls, ..options.clone() })
         }
@@ -260,7 +260,7 @@ pub fn compare(
             let other = other.clone();
             scope.spawn(move || observed(options, stop, &Live::default(), Some(&other), None))
         });
-        let capture = (*against == Against::Capture).then_some(&other);
+        let capture = (*against == ReferenceAnswers::Capture).then_some(&other);
         let report = observed(options, stop, live, Some(&observer), capture);
         let second = second.map(join).transpose();
         drop((observer, other));

@@ -58,7 +58,7 @@ const OUR_SETTINGS: [u8; 18] = [0, 1, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 4, 0, 1, 
 /// Why a connection cannot continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the server breaks HTTP/2: {0}")]
-pub(crate) struct Broken(&'static str);
+pub(crate) struct ProtocolError(&'static str);
 
 /// Why a query cannot be sent now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -185,7 +185,7 @@ impl Session {
         &mut self,
         bytes: &[u8],
         mut out: impl FnMut(u16, &[u8]),
-    ) -> Result<(), Broken> {
+    ) -> Result<(), ProtocolError> {
         let mut input = std::mem::take(&mut self.input);
         let mut rest = bytes;
         if !input.is_empty() {
@@ -200,46 +200,50 @@ impl Session {
         Ok(())
     }
 
-    fn frame(&mut self, frame: &Frame<'_>, out: &mut impl FnMut(u16, &[u8])) -> Result<(), Broken> {
+    fn frame(
+        &mut self,
+        frame: &Frame<'_>,
+        out: &mut impl FnMut(u16, &[u8]),
+    ) -> Result<(), ProtocolError> {
         if let Some((stream, _)) = self.block
             && (frame.kind, frame.stream) != (CONTINUATION, stream)
         {
-            return Err(Broken("a block of fields is not continued"));
+            return Err(ProtocolError("a block of fields is not continued"));
         }
         match frame.kind {
             DATA => self.data(frame, out)?,
             HEADERS => {
                 let mut block = unpad(frame)?;
                 if frame.flags & PRIORITY != 0 {
-                    block = block.get(5..).ok_or(Broken("a frame is too short"))?;
+                    block = block.get(5..).ok_or(ProtocolError("a frame is too short"))?;
                 }
                 self.fields.clear();
                 self.block = Some((frame.stream, frame.flags & END_STREAM != 0));
                 self.block(block, frame.flags, out)?;
             }
             CONTINUATION if self.block.is_some() => self.block(frame.payload, frame.flags, out)?,
-            CONTINUATION => return Err(Broken("nothing is to be continued")),
+            CONTINUATION => return Err(ProtocolError("nothing is to be continued")),
             RST_STREAM => {
                 self.streams.remove(&frame.stream);
             }
             SETTINGS => self.settings(frame)?,
-            PUSH_PROMISE => return Err(Broken("it pushes")),
+            PUSH_PROMISE => return Err(ProtocolError("it pushes")),
             PING if frame.flags & ACK == 0 => {
-                let data = frame.payload.get(..8).ok_or(Broken("a frame is too short"))?;
+                let data = frame.payload.get(..8).ok_or(ProtocolError("a frame is too short"))?;
                 head(8, PING, ACK, 0, &mut self.control);
                 self.control.extend_from_slice(data);
             }
             GOAWAY => {
-                let last = frame.number(0).ok_or(Broken("a frame is too short"))?;
+                let last = frame.number(0).ok_or(ProtocolError("a frame is too short"))?;
                 self.going_away = true;
                 // Requests after that one were not looked at, and have no answer.
                 self.streams.retain(|stream, _| *stream <= last);
             }
             WINDOW_UPDATE if frame.stream == 0 => {
-                let more = frame.number(0).ok_or(Broken("a frame is too short"))?;
+                let more = frame.number(0).ok_or(ProtocolError("a frame is too short"))?;
                 self.window += i64::from(more);
                 if self.window > i64::from(u32::MAX >> 1) {
-                    return Err(Broken("a window is too wide"));
+                    return Err(ProtocolError("a window is too wide"));
                 }
             }
             _ => {}
@@ -247,9 +251,13 @@ impl Session {
         Ok(())
     }
 
-    fn data(&mut self, frame: &Frame<'_>, out: &mut impl FnMut(u16, &[u8])) -> Result<(), Broken> {
+    fn data(
+        &mut self,
+        frame: &Frame<'_>,
+        out: &mut impl FnMut(u16, &[u8]),
+    ) -> Result<(), ProtocolError> {
         let len = frame.payload.len() as u32;
-        self.room = self.room.checked_sub(len).ok_or(Broken("it sends more than it may"))?;
+        self.room = self.room.checked_sub(len).ok_or(ProtocolError("it sends more than it may"))?;
         if self.room < ROOM / 2 {
             head(4, WINDOW_UPDATE, 0, 0, &mut self.control);
             self.control.extend_from_slice(&(ROOM - self.room).to_be_bytes());
@@ -258,7 +266,7 @@ impl Session {
         let data = unpad(frame)?;
         let Some(stream) = self.streams.get_mut(&frame.stream) else { return Ok(()) };
         if stream.body.len() + data.len() > MAX_BODY {
-            return Err(Broken("a body is no DNS message"));
+            return Err(ProtocolError("a body is no DNS message"));
         }
         stream.body.extend_from_slice(data);
         if frame.flags & END_STREAM != 0 {
@@ -273,15 +281,16 @@ impl Session {
         piece: &[u8],
         flags: u8,
         out: &mut impl FnMut(u16, &[u8]),
-    ) -> Result<(), Broken> {
+    ) -> Result<(), ProtocolError> {
         if self.fields.len() + piece.len() > MAX_BLOCK {
-            return Err(Broken("a block of fields is too long"));
+            return Err(ProtocolError("a block of fields is too long"));
         }
         self.fields.extend_from_slice(piece);
         if flags & END_HEADERS == 0 {
             return Ok(());
         }
-        let status = fields::status(&self.fields).ok_or(Broken("a block of fields is damaged"))?;
+        let status =
+            fields::status(&self.fields).ok_or(ProtocolError("a block of fields is damaged"))?;
         let Some((number, ends)) = self.block.take() else { return Ok(()) };
         if let Some(stream) = self.streams.get_mut(&number) {
             // Interim responses (RFC 9110 §15.2) and trailers do not set the status.
@@ -302,7 +311,7 @@ impl Session {
         }
     }
 
-    fn settings(&mut self, frame: &Frame<'_>) -> Result<(), Broken> {
+    fn settings(&mut self, frame: &Frame<'_>) -> Result<(), ProtocolError> {
         if frame.flags & ACK != 0 {
             return Ok(());
         }
@@ -310,7 +319,7 @@ impl Session {
             let value = u32::from_be_bytes([setting[2], setting[3], setting[4], setting[5]]);
             match u16::from_be_bytes([setting[0], setting[1]]) {
                 3 => self.max_streams = value,
-                4 if value > u32::MAX >> 1 => return Err(Broken("a window is too wide")),
+                4 if value > u32::MAX >> 1 => return Err(ProtocolError("a window is too wide")),
                 4 => self.stream_window = i64::from(value),
                 _ => {}
             }
@@ -336,11 +345,11 @@ impl Frame<'_> {
 }
 
 /// The frame that the bytes begin with, if it is whole.
-fn frame(bytes: &[u8]) -> Result<Option<Frame<'_>>, Broken> {
+fn frame(bytes: &[u8]) -> Result<Option<Frame<'_>>, ProtocolError> {
     let Some(head) = bytes.get(..HEAD) else { return Ok(None) };
     let len = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
     if len > MAX_FRAME {
-        return Err(Broken("a frame is too long"));
+        return Err(ProtocolError("a frame is too long"));
     }
     let stream = u32::from_be_bytes([head[5], head[6], head[7], head[8]]) & (u32::MAX >> 1);
     let payload = bytes.get(HEAD..HEAD + len);
@@ -348,13 +357,15 @@ fn frame(bytes: &[u8]) -> Result<Option<Frame<'_>>, Broken> {
 }
 
 /// The payload without its padding (RFC 9113 §6.1).
-fn unpad<'a>(frame: &Frame<'a>) -> Result<&'a [u8], Broken> {
+fn unpad<'a>(frame: &Frame<'a>) -> Result<&'a [u8], ProtocolError> {
     if frame.flags & PADDED == 0 {
         return Ok(frame.payload);
     }
-    let (padding, rest) = frame.payload.split_first().ok_or(Broken("a frame is too short"))?;
+    let (padding, rest) =
+        frame.payload.split_first().ok_or(ProtocolError("a frame is too short"))?;
     let len = rest.len().checked_sub(usize::from(*padding));
-    rest.get(..len.ok_or(Broken("there is more padding than frame"))?).ok_or(Broken("padding"))
+    rest.get(..len.ok_or(ProtocolError("there is more padding than frame"))?)
+        .ok_or(ProtocolError("padding"))
 }
 
 fn head(len: usize, kind: u8, flags: u8, stream: u32, out: &mut Vec<u8>) {
@@ -376,7 +387,7 @@ mod tests {
         out
     }
 
-    fn took(session: &mut Session, bytes: &[u8]) -> Result<Vec<(u16, Vec<u8>)>, Broken> {
+    fn took(session: &mut Session, bytes: &[u8]) -> Result<Vec<(u16, Vec<u8>)>, ProtocolError> {
         let mut got = Vec::new();
         session.take(bytes, |id, body| got.push((id, body.to_vec())))?;
         Ok(got)

@@ -8,7 +8,6 @@ use std::collections::VecDeque;
 use std::collections::hash_map::Entry;
 
 use super::ACK;
-use super::Broken;
 use super::CONTINUATION;
 use super::DATA;
 use super::END_HEADERS;
@@ -21,6 +20,7 @@ use super::MAX_BODY;
 use super::MAX_FRAME;
 use super::PING;
 use super::PREFACE;
+use super::ProtocolError;
 use super::RST_STREAM;
 use super::SETTINGS;
 use super::WINDOW;
@@ -110,14 +110,18 @@ impl Server {
     }
 
     /// Processes received bytes; complete requests are added to `out`.
-    pub(crate) fn take(&mut self, bytes: &[u8], out: &mut Vec<Request>) -> Result<(), Broken> {
+    pub(crate) fn take(
+        &mut self,
+        bytes: &[u8],
+        out: &mut Vec<Request>,
+    ) -> Result<(), ProtocolError> {
         let mut input = std::mem::take(&mut self.input);
         input.extend_from_slice(bytes);
         let mut rest = &input[..];
         if !self.is_greeted {
             let len = rest.len().min(PREFACE.len());
             if rest[..len] != PREFACE[..len] {
-                return Err(Broken("no preface"));
+                return Err(ProtocolError("no preface"));
             }
             self.is_greeted = len == PREFACE.len();
             if !self.is_greeted {
@@ -184,11 +188,11 @@ impl Server {
         }
     }
 
-    fn frame(&mut self, frame: &Frame<'_>, out: &mut Vec<Request>) -> Result<(), Broken> {
+    fn frame(&mut self, frame: &Frame<'_>, out: &mut Vec<Request>) -> Result<(), ProtocolError> {
         if let Some((stream, ..)) = self.block
             && (frame.kind, frame.stream) != (CONTINUATION, stream)
         {
-            return Err(Broken("a block of fields is not continued"));
+            return Err(ProtocolError("a block of fields is not continued"));
         }
         match frame.kind {
             DATA => self.data(frame, out)?,
@@ -198,18 +202,18 @@ impl Server {
                 self.block(frame, out)?;
             }
             CONTINUATION if self.block.is_some() => self.block(frame, out)?,
-            CONTINUATION => return Err(Broken("nothing is to be continued")),
+            CONTINUATION => return Err(ProtocolError("nothing is to be continued")),
             RST_STREAM => {
                 self.streams.remove(&frame.stream);
             }
             SETTINGS => self.settings(frame)?,
             PING if frame.flags & ACK == 0 => {
-                let data = frame.payload.get(..8).ok_or(Broken("a frame is too short"))?;
+                let data = frame.payload.get(..8).ok_or(ProtocolError("a frame is too short"))?;
                 head(8, PING, ACK, 0, &mut self.out);
                 self.out.extend_from_slice(data);
             }
             WINDOW_UPDATE => {
-                let more = i64::from(frame.number(0).ok_or(Broken("a frame is too short"))?);
+                let more = i64::from(frame.number(0).ok_or(ProtocolError("a frame is too short"))?);
                 let window = match frame.stream {
                     0 => &mut self.window,
                     // Of a stream that is over.
@@ -220,7 +224,7 @@ impl Server {
                 };
                 *window += more;
                 if *window > i64::from(u32::MAX >> 1) {
-                    return Err(Broken("a window is too wide"));
+                    return Err(ProtocolError("a window is too wide"));
                 }
                 self.write();
             }
@@ -230,12 +234,12 @@ impl Server {
     }
 
     /// A stream that begins, unless it is known: then its trailers begin.
-    fn begin(&mut self, number: u32) -> Result<(), Broken> {
+    fn begin(&mut self, number: u32) -> Result<(), ProtocolError> {
         if self.streams.contains_key(&number) {
             return Ok(());
         }
         if number.is_multiple_of(2) || number <= self.last {
-            return Err(Broken("a stream has a wrong number"));
+            return Err(ProtocolError("a stream has a wrong number"));
         }
         self.last = number;
         if self.streams.len() >= MAX_STREAMS as usize {
@@ -248,11 +252,11 @@ impl Server {
     }
 
     /// A piece of a block of fields, which are not read.
-    fn block(&mut self, frame: &Frame<'_>, out: &mut Vec<Request>) -> Result<(), Broken> {
+    fn block(&mut self, frame: &Frame<'_>, out: &mut Vec<Request>) -> Result<(), ProtocolError> {
         let Some((stream, ends, len)) = &mut self.block else { return Ok(()) };
         *len += frame.payload.len();
         if *len > MAX_BLOCK {
-            return Err(Broken("a block of fields is too long"));
+            return Err(ProtocolError("a block of fields is too long"));
         }
         if frame.flags & END_HEADERS == 0 {
             return Ok(());
@@ -265,10 +269,10 @@ impl Server {
         Ok(())
     }
 
-    fn data(&mut self, frame: &Frame<'_>, out: &mut Vec<Request>) -> Result<(), Broken> {
+    fn data(&mut self, frame: &Frame<'_>, out: &mut Vec<Request>) -> Result<(), ProtocolError> {
         self.received += frame.payload.len() as u32;
         if self.received > WINDOW {
-            return Err(Broken("it sends more than it may"));
+            return Err(ProtocolError("it sends more than it may"));
         }
         if self.received > WINDOW / 2 {
             head(4, WINDOW_UPDATE, 0, 0, &mut self.out);
@@ -279,7 +283,7 @@ impl Server {
         let Some(stream) = self.streams.get_mut(&frame.stream) else { return Ok(()) };
         // The window of a stream has no more either.
         if stream.body.len() + data.len() > MAX_BODY {
-            return Err(Broken("a body is no DNS message"));
+            return Err(ProtocolError("a body is no DNS message"));
         }
         stream.body.extend_from_slice(data);
         if frame.flags & END_STREAM != 0 {
@@ -306,7 +310,7 @@ impl Server {
         out.push(Request { stream: number, body: std::mem::take(&mut stream.get_mut().body) });
     }
 
-    fn settings(&mut self, frame: &Frame<'_>) -> Result<(), Broken> {
+    fn settings(&mut self, frame: &Frame<'_>) -> Result<(), ProtocolError> {
         if frame.flags & ACK != 0 {
             return Ok(());
         }
@@ -314,7 +318,7 @@ impl Server {
             let value = u32::from_be_bytes([setting[2], setting[3], setting[4], setting[5]]);
             if setting[..2] == [0, 4] {
                 if value > u32::MAX >> 1 {
-                    return Err(Broken("a window is too wide"));
+                    return Err(ProtocolError("a window is too wide"));
                 }
                 let more = i64::from(value) - self.stream_window;
                 self.stream_window = i64::from(value);
@@ -346,7 +350,7 @@ mod tests {
         server
     }
 
-    fn took(server: &mut Server, bytes: &[u8]) -> Result<Vec<(u32, Vec<u8>)>, Broken> {
+    fn took(server: &mut Server, bytes: &[u8]) -> Result<Vec<(u32, Vec<u8>)>, ProtocolError> {
         let mut requests = Vec::new();
         server.take(bytes, &mut requests)?;
         Ok(requests.into_iter().map(|r| (r.stream, r.body)).collect())

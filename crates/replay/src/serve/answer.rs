@@ -4,14 +4,14 @@ use std::ops::Range;
 
 use crate::message;
 
-use super::Behaviour;
 use super::Served;
+use super::ServerBehaviour;
 use super::Shared;
 
 /// Decides the answer to a query, and counts it.
 pub(super) struct Answerer<'a> {
     shared: &'a Shared<'a>,
-    behaviour: Behaviour,
+    behaviour: ServerBehaviour,
     pub(super) served: Served,
     random: u64,
 }
@@ -57,7 +57,7 @@ impl<'a> Answerer<'a> {
 
     /// Loses, spoils or doubles.
     fn mistreat(&mut self, query: &[u8], out: &mut Vec<u8>, pieces: &mut Vec<Range<usize>>) {
-        let Behaviour { drop, garbage, mismatch, double, .. } = self.behaviour;
+        let ServerBehaviour { drop, garbage, mismatch, double, .. } = self.behaviour;
         let chance = self.chance();
         if chance < drop {
             self.served.dropped += 1;

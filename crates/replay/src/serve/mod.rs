@@ -38,7 +38,7 @@ const PORTS: usize = 16;
 
 /// Behaviour of the server.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Behaviour {
+pub struct ServerBehaviour {
     /// Share of queries that are not answered, 0 to 1.
     pub drop: f64,
     /// Share of queries that get bytes that are no DNS.
@@ -57,7 +57,7 @@ pub struct Behaviour {
     pub queries: Option<u64>,
 }
 
-impl Behaviour {
+impl ServerBehaviour {
     /// Whether each message can be answered as it came.
     fn is_plain(&self) -> bool {
         self.drop + self.garbage + self.mismatch + self.double == 0.0 && self.delay.is_zero()
@@ -115,7 +115,7 @@ impl Served {
 pub struct Server {
     socket: UdpSocket,
     listener: TcpListener,
-    behaviour: Behaviour,
+    behaviour: ServerBehaviour,
     identity: Option<Identity>,
     /// Whether connections are those of HTTPS.
     https: bool,
@@ -131,7 +131,7 @@ struct Shared<'a> {
     /// Queries that threads took, where their number is limited.
     taken: AtomicU64,
     start: Instant,
-    behaviour: Behaviour,
+    behaviour: ServerBehaviour,
 }
 
 impl Shared<'_> {
@@ -162,7 +162,11 @@ impl Shared<'_> {
 ///
 /// # Errors
 /// Where it cannot listen there.
-pub fn serve(at: SocketAddr, behaviour: Behaviour, stop: &AtomicBool) -> Result<Served, Error> {
+pub fn serve(
+    at: SocketAddr,
+    behaviour: ServerBehaviour,
+    stop: &AtomicBool,
+) -> Result<Served, Error> {
     Server::bind(at, behaviour)?.run(stop)
 }
 
@@ -171,7 +175,7 @@ impl Server {
     ///
     /// # Errors
     /// Where it cannot listen there.
-    pub fn bind(at: SocketAddr, behaviour: Behaviour) -> Result<Self, Error> {
+    pub fn bind(at: SocketAddr, behaviour: ServerBehaviour) -> Result<Self, Error> {
         let listen = || {
             let socket = UdpSocket::bind(at)?;
             let listener = TcpListener::bind(socket.local_addr()?)?;
@@ -269,7 +273,7 @@ mod tests {
 
     #[test]
     fn no_more_queries_are_answered_than_asked_for() {
-        let behaviour = Behaviour { queries: Some(2), ..Behaviour::default() };
+        let behaviour = ServerBehaviour { queries: Some(2), ..ServerBehaviour::default() };
         let server = Server::bind(([127, 0, 0, 1], 0).into(), behaviour).unwrap();
         let client = UdpSocket::bind("127.0.0.1:0").unwrap();
         client.connect(server.address().unwrap()).unwrap();
@@ -286,7 +290,7 @@ mod tests {
     fn a_burst_of_clients_is_connected_at_once() {
         let most = std::fs::read_to_string("/proc/sys/net/core/somaxconn");
         let most = most.ok().and_then(|text| text.trim().parse::<usize>().ok()).unwrap_or(128);
-        let server = Server::bind(([127, 0, 0, 1], 0).into(), Behaviour::default()).unwrap();
+        let server = Server::bind(([127, 0, 0, 1], 0).into(), ServerBehaviour::default()).unwrap();
         let at = server.address().unwrap();
         let wait = Duration::from_millis(500);
         // The server does not run, so that they wait; more than the 128 of the standard library.

@@ -93,7 +93,7 @@ struct Deadline {
 
 /// Why a connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Why {
+enum CloseReason {
     /// It is idle, or had its queries.
     Enough,
     /// The server ended it, or nothing went on.
@@ -312,7 +312,7 @@ impl<'a> Worker<'a> {
             // What came before the end is read first.
             Err(_) => {
                 self.read(place);
-                self.close(place, Why::Broken, now);
+                self.close(place, CloseReason::Broken, now);
             }
         }
     }
@@ -375,7 +375,7 @@ impl<'a> Worker<'a> {
                 }
                 Err(error) => {
                     self.failed(&error, now);
-                    self.close(place, Why::Broken, now);
+                    self.close(place, CloseReason::Broken, now);
                     return 0;
                 }
             }
@@ -410,9 +410,9 @@ impl<'a> Worker<'a> {
         self.pending -= answered;
         self.live.answered.fetch_add(answered as u64, Ordering::Relaxed);
         if over {
-            self.close(place, Why::Broken, now);
+            self.close(place, CloseReason::Broken, now);
         } else if c.closing && c.is_quiet() {
-            self.close(place, Why::Enough, now);
+            self.close(place, CloseReason::Enough, now);
         }
         received
     }

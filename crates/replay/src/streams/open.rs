@@ -17,8 +17,8 @@ use crate::quic;
 use crate::socket;
 use crate::transport_link::TransportLink;
 
+use super::CloseReason;
 use super::Refusal;
-use super::Why;
 use super::Worker;
 
 /// A TLS session that a client can resume.
@@ -45,7 +45,7 @@ impl Worker<'_> {
             c.closing = true;
             self.clients[client] = None;
             if c.is_quiet() {
-                self.close(place, Why::Enough, now);
+                self.close(place, CloseReason::Enough, now);
             }
         }
         if self.connections.len() - self.free.len() >= self.max_connections {

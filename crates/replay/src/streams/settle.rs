@@ -9,8 +9,8 @@ use crate::connection::Connection;
 use crate::connection::Ticket;
 use crate::paced_queue::nanoseconds;
 
+use super::CloseReason;
 use super::Deadline;
-use super::Why;
 use super::Worker;
 
 /// Nanoseconds after which a connection with pending queries is looked at again, where it may not be idle at all.
@@ -18,17 +18,17 @@ const LOOK: u64 = 1_000_000;
 
 impl Worker<'_> {
     /// Closes a connection, and resolves its pending queries.
-    pub(super) fn close(&mut self, place: usize, why: Why, now: u64) {
+    pub(super) fn close(&mut self, place: usize, why: CloseReason, now: u64) {
         let Some(mut c) = self.connections.get_mut(place).and_then(Option::take) else { return };
         self.free.push(place);
         if let Some(current) = self.clients.get_mut(c.client).filter(|p| **p == Some(place)) {
             *current = None;
         }
         match why {
-            Why::Broken => {
+            CloseReason::Broken => {
                 self.stats.at(now).counts.connections_broken += u64::from(c.open);
             }
-            Why::Enough => {
+            CloseReason::Enough => {
                 c.way.end();
             }
         }
@@ -97,7 +97,7 @@ impl Worker<'_> {
                 if !c.open {
                     self.failed(&io::ErrorKind::TimedOut.into(), now);
                 }
-                self.close(place, Why::Broken, now);
+                self.close(place, CloseReason::Broken, now);
                 continue;
             }
             if !self.options.answers {
@@ -113,9 +113,9 @@ impl Worker<'_> {
             let quiet = c.closing && c.is_quiet();
             self.pending -= 1;
             if broken {
-                self.close(place, Why::Broken, now);
+                self.close(place, CloseReason::Broken, now);
             } else if quiet {
-                self.close(place, Why::Enough, now);
+                self.close(place, CloseReason::Enough, now);
             }
             match query.again {
                 Some((message, tries)) => {
@@ -145,7 +145,7 @@ impl Worker<'_> {
             let is_quiet = c.is_quiet();
             let next = self.idle_after(if is_quiet { c.used } else { now });
             if is_quiet && next <= now {
-                self.close(place, Why::Enough, now);
+                self.close(place, CloseReason::Enough, now);
             } else {
                 self.looks.push(Reverse((next.max(now + LOOK), place, serial)));
             }

@@ -25,7 +25,6 @@ use gannet_capture::LinkType;
 use gannet_capture::Packet;
 use gannet_capture::WriteOptions;
 use gannet_capture::Writer;
-use gannet_replay::Behaviour;
 use gannet_replay::Error;
 #[cfg(feature = "self-signed")]
 use gannet_replay::Identity;
@@ -35,6 +34,7 @@ use gannet_replay::Options;
 use gannet_replay::Report;
 use gannet_replay::Served;
 use gannet_replay::Server;
+use gannet_replay::ServerBehaviour;
 use gannet_replay::Timing;
 use gannet_replay::Tls;
 use gannet_replay::Transport;
@@ -121,27 +121,27 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    pub(crate) fn new(behaviour: Behaviour) -> Self {
+    pub(crate) fn new(behaviour: ServerBehaviour) -> Self {
         Self::of(Server::bind(([127, 0, 0, 1], 0).into(), behaviour).unwrap())
     }
 
     /// With TLS over its connections.
     #[cfg(feature = "self-signed")]
-    pub(crate) fn secure(behaviour: Behaviour, identity: &Identity) -> Self {
+    pub(crate) fn secure(behaviour: ServerBehaviour, identity: &Identity) -> Self {
         let server = Server::bind(([127, 0, 0, 1], 0).into(), behaviour).unwrap();
         Self::of(server.with_tls(identity.clone()))
     }
 
     /// With HTTPS over its connections.
     #[cfg(feature = "self-signed")]
-    pub(crate) fn https(behaviour: Behaviour, identity: &Identity) -> Self {
+    pub(crate) fn https(behaviour: ServerBehaviour, identity: &Identity) -> Self {
         let server = Server::bind(([127, 0, 0, 1], 0).into(), behaviour).unwrap();
         Self::of(server.with_https(identity))
     }
 
     /// With QUIC in its datagrams.
     #[cfg(all(feature = "quic", feature = "self-signed"))]
-    pub(crate) fn quic(behaviour: Behaviour, identity: &Identity) -> Self {
+    pub(crate) fn quic(behaviour: ServerBehaviour, identity: &Identity) -> Self {
         let server = Server::bind(([127, 0, 0, 1], 0).into(), behaviour).unwrap();
         Self::of(server.with_quic(identity.clone()))
     }

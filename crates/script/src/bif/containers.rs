@@ -224,12 +224,12 @@ fn footprint(value: &Value, open: &mut Vec<usize>) -> u64 {
 }
 
 /// How two elements are put in order.
-enum By {
+enum ElementOrder {
     Values,
     Function(Rc<FuncValue>),
 }
 
-fn by(vm: &mut Vm<'_>, args: &[Value], name: &str) -> Result<Option<(Rc<Vector>, By)>> {
+fn by(vm: &mut Vm<'_>, args: &[Value], name: &str) -> Result<Option<(Rc<Vector>, ElementOrder)>> {
     let Some(vector) = arg(args, 0).vector().cloned() else {
         vm.builtin_error(format!("{name}() requires vector"));
         return Ok(None);
@@ -251,7 +251,7 @@ fn by(vm: &mut Vm<'_>, args: &[Value], name: &str) -> Result<Option<(Rc<Vector>,
                 vm.builtin_error(format!("invalid comparison function in call to {name}()"));
                 return Ok(None);
             }
-            By::Function(Rc::clone(func))
+            ElementOrder::Function(Rc::clone(func))
         }
         Some(_) => {
             let text = format!("second argument to {name}() needs to be comparison function");
@@ -271,14 +271,18 @@ fn by(vm: &mut Vm<'_>, args: &[Value], name: &str) -> Result<Option<(Rc<Vector>,
                 ));
                 return Ok(None);
             }
-            By::Values
+            ElementOrder::Values
         }
     };
     Ok(Some((vector, by)))
 }
 
 /// Sorts by a function that may fail: insertion into runs, then merges, so that a bad order cannot confuse anything.
-fn sorted(vm: &mut Vm<'_>, items: Vec<(usize, Value)>, by: &By) -> Result<Vec<(usize, Value)>> {
+fn sorted(
+    vm: &mut Vm<'_>,
+    items: Vec<(usize, Value)>,
+    by: &ElementOrder,
+) -> Result<Vec<(usize, Value)>> {
     if items.len() <= 1 {
         return Ok(items);
     }
@@ -301,7 +305,7 @@ fn merge(
     vm: &mut Vm<'_>,
     left: Vec<(usize, Value)>,
     right: Vec<(usize, Value)>,
-    by: &By,
+    by: &ElementOrder,
 ) -> Result<Vec<(usize, Value)>> {
     let mut merged = Vec::with_capacity(left.len() + right.len());
     let mut left = left.into_iter().peekable();
@@ -319,14 +323,14 @@ fn merge(
     Ok(merged)
 }
 
-fn comes_before(vm: &mut Vm<'_>, a: &Value, b: &Value, by: &By) -> Result<bool> {
+fn comes_before(vm: &mut Vm<'_>, a: &Value, b: &Value, by: &ElementOrder) -> Result<bool> {
     if !a.is_set() || !b.is_set() {
         // Holes go to the end.
         return Ok(a.is_set() && !b.is_set());
     }
     match by {
-        By::Values => Ok(compare(a, b) == Some(Ordering::Less)),
-        By::Function(func) => {
+        ElementOrder::Values => Ok(compare(a, b) == Some(Ordering::Less)),
+        ElementOrder::Function(func) => {
             let result = vm.call(func, &[a.clone(), b.clone()])?;
             if !result.is_set() {
                 let body = vm.p.functions[func.func].bodies.first().copied();
@@ -343,7 +347,7 @@ fn sort(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let items: Vec<(usize, Value)> = vector.items().iter().cloned().enumerate().collect();
     let items = match by {
         // Without a function elements are compared at once.
-        By::Values => {
+        ElementOrder::Values => {
             let mut items = items;
             items.sort_by(|(_, a), (_, b)| match (a.is_set(), b.is_set()) {
                 (true, true) => compare(a, b).unwrap_or(Ordering::Equal),
@@ -351,7 +355,7 @@ fn sort(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
             });
             items
         }
-        By::Function(_) => sorted(vm, items, &by)?,
+        ElementOrder::Function(_) => sorted(vm, items, &by)?,
     };
     *vector.items_mut() = items.into_iter().map(|(_, value)| value).collect();
     Ok(arg(args, 0).clone())

@@ -540,16 +540,16 @@ fn on_vector<R>(
 
 /// A walk over the elements of a set, table, vector or record, as they were at its beginning.
 #[derive(Clone)]
-struct Walk {
+struct ElementWalk {
     items: Vec<(Data, Data)>,
     at: usize,
 }
 
 fn walk(vm: &Vm<'_>, items: Vec<(Data, Data)>) -> Result<Value> {
-    Ok(Value::Opaque(OpaqueValue::new(vm.result_type(), Walk { items, at: 0 })))
+    Ok(Value::Opaque(OpaqueValue::new(vm.result_type(), ElementWalk { items, at: 0 })))
 }
 
-fn on_walk<R: Default>(args: &[Value], f: impl FnOnce(&mut Walk) -> R) -> R {
+fn on_walk<R: Default>(args: &[Value], f: impl FnOnce(&mut ElementWalk) -> R) -> R {
     arg(args, 0).opaque().and_then(|opaque| opaque.with(f)).unwrap_or_default()
 }
 

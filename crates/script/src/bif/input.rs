@@ -14,8 +14,8 @@ use crate::ids::{FuncId, Name, TypeId};
 use crate::literal::{Port, Protocol};
 use crate::support::field::{Column, Field, Kind, Protocol as FieldProtocol};
 use crate::support::input::{
-    AsciiOptions, BenchmarkOptions, BinaryOptions, ConfigOptions, InputStream, Message, Mode, Note,
-    OptionType, RawOptions, Source, ValueFormat,
+    AsciiOptions, BenchmarkOptions, BinaryOptions, ConfigOptions, InputStream, Message, Mode,
+    OptionType, RawOptions, ReaderMessage, Source, ValueFormat,
 };
 use crate::symbols::GlobalKind;
 use crate::types::{AttrKind, Tag, Type, attr_expr, find_attr};
@@ -437,7 +437,7 @@ fn take(vm: &mut Vm<'_>, id: u64, message: Message) -> Result<()> {
     Ok(())
 }
 
-fn notify(vm: &mut Vm<'_>, id: u64, severity: Severity, level: &str, note: &Note) {
+fn notify(vm: &mut Vm<'_>, id: u64, severity: Severity, level: &str, note: &ReaderMessage) {
     let Some(stream) = find(vm, id) else { return };
     let (source, description, event) =
         (stream.source.clone(), stream.description.clone(), stream.error_event);

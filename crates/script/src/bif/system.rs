@@ -8,7 +8,7 @@ use super::{Table, arg};
 use crate::diagnostics::Severity;
 use crate::evaluate::Stop;
 use crate::support::order::{Random, UidPools};
-use crate::support::resolver::{self, Found, Question};
+use crate::support::resolver::{self, Answer, Question};
 use crate::types::Flavor;
 use crate::value::{Record, Value, Vector};
 use crate::vm::Vm;
@@ -349,7 +349,7 @@ pub(super) const TABLE: Table = &[
         let question = Question::Name(arg(a, 0).text());
         let ty = vm.result_type();
         let is_refused = refused(vm, "blocking_lookup_hostname");
-        let found = if is_refused { Found::Nothing } else { resolver::answer(&question) };
+        let found = if is_refused { Answer::Nothing } else { resolver::answer(&question) };
         Ok(vm.host_value(&question, found, ty))
     }),
 ];
@@ -566,7 +566,7 @@ fn invents_hosts() -> bool {
 fn look_up(vm: &mut Vm<'_>, function: &str, question: Question) -> Result<Value> {
     if refused(vm, function) {
         let ty = vm.result_type();
-        let nothing = vm.host_value(&question, Found::Nothing, ty);
+        let nothing = vm.host_value(&question, Answer::Nothing, ty);
         return vm.answer_later(nothing);
     }
     vm.look_up(question)

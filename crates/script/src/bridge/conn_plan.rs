@@ -9,7 +9,7 @@ use hashbrown::HashMap;
 
 use super::plan::{IdPlan, is_used, last_of, narrow, places, seconds, used_at};
 use super::state::{conn_name, field_type, fresh, name_it, set};
-use super::used::Used;
+use super::used::UsedParts;
 use crate::evaluate::Stop;
 use crate::ids::TypeId;
 use crate::types::AttrKind;
@@ -94,7 +94,7 @@ impl ConnPlan {
     }
 
     /// The same for the fields that are used alone.
-    pub(super) fn narrowed(mut self, used: &Used) -> Self {
+    pub(super) fn narrowed(mut self, used: &UsedParts) -> Self {
         narrow(&mut self.places, used);
         let id = self.id.filter(|(place, _)| is_used(*place, used));
         self.id = id.map(|(place, plan)| (place, plan.narrowed(used_at(place, used))));
@@ -355,7 +355,7 @@ impl EndPlan {
     }
 
     /// The same for the fields that are used alone.
-    fn narrowed(mut self, used: &Used) -> Self {
+    fn narrowed(mut self, used: &UsedParts) -> Self {
         narrow(&mut self.places, used);
         self.last = last_of(self.places);
         self

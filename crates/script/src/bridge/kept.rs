@@ -10,7 +10,7 @@ use super::conn_plan::ConnPlan;
 use super::interest::{calls, reached};
 use super::plan::Plan;
 use super::steering::Reached;
-use super::used::{self, Fresh, Used};
+use super::used::{self, FreshRecords, UsedParts};
 use super::{natives, requests};
 use crate::ast::ExprKind;
 use crate::ids::{ExprId, FuncId, TypeId};
@@ -81,10 +81,10 @@ pub(super) fn connection(
     vm: &Vm<'_>,
     ty: TypeId,
     (func, place): (FuncId, usize),
-    used: &Used,
+    used: &UsedParts,
     stores_all: bool,
 ) -> Plan {
-    if *used == Used::Nothing {
+    if *used == UsedParts::Nothing {
         return Plan::skip(&Type::Connection);
     }
     let plan = ConnPlan::new(vm, ty);
@@ -101,10 +101,10 @@ fn brief(
     plan: &ConnPlan,
     (func, place): (FuncId, usize),
     stores_all: bool,
-) -> Option<Used> {
+) -> Option<UsedParts> {
     let Reached { assigned, functions, .. } = reached(vm)?;
     let params = vm.p.types.params(vm.p.functions[func].ty);
-    let fresh = Fresh { ty: plan.ty(), unset: plan.unset(vm) };
+    let fresh = FreshRecords { ty: plan.ty(), unset: plan.unset(vm) };
     let mut uses = used::uses(vm.p, func, params.len(), Some(&fresh));
     let mut looking = LOOKING.iter().filter_map(|name| vm.function_named(name));
     let looks = !stores_all && looking.any(|func| functions.contains(&func));
@@ -132,7 +132,7 @@ const DEEPEST: usize = 3;
 
 impl Reading<'_, '_> {
     /// Whether what is read of a record are values, or records that no script changes.
-    fn is_of_values(&self, ty: TypeId, used: &Used, depth: usize) -> bool {
+    fn is_of_values(&self, ty: TypeId, used: &UsedParts, depth: usize) -> bool {
         let types = &self.vm.p.types;
         let Some(record) = types.record(ty) else { return false };
         // Other defaults may have another value at each event.
@@ -145,9 +145,9 @@ impl Reading<'_, '_> {
             return false;
         }
         let fields = match used {
-            Used::Nothing => return true,
-            Used::Fields(fields) => fields,
-            Used::All => {
+            UsedParts::Nothing => return true,
+            UsedParts::Fields(fields) => fields,
+            UsedParts::All => {
                 let name = types.data(ty).name.map(|name| self.vm.p.name(name));
                 return name == Some(ENDS) && !self.assigned.contains(&ty) && !self.looks;
             }
@@ -155,9 +155,9 @@ impl Reading<'_, '_> {
         fields.iter().all(|(place, used)| {
             let Some(field) = record.fields.get(*place as usize) else { return false };
             match used {
-                Used::Nothing => true,
-                Used::Fields(inner) if inner.is_empty() => true,
-                Used::All if types.tag(field.ty).is_atomic() => true,
+                UsedParts::Nothing => true,
+                UsedParts::Fields(inner) if inner.is_empty() => true,
+                UsedParts::All if types.tag(field.ty).is_atomic() => true,
                 _ => self.is_of_values(field.ty, used, depth + 1),
             }
         })

@@ -16,13 +16,13 @@ use crate::vm::Vm;
 /// What scripts want of the contents of files.
 #[derive(Default)]
 pub(crate) struct Listening {
-    files: HashMap<Uid, Wanted>,
+    files: HashMap<Uid, WantedBytes>,
     /// Arguments of the extraction of files.
     extractions: HashMap<Uid, Value>,
 }
 
 #[derive(Default)]
-struct Wanted {
+struct WantedBytes {
     /// Events of parts with their offset, and of parts in order.
     chunk: Option<FuncId>,
     stream: Option<FuncId>,
@@ -34,28 +34,33 @@ struct Wanted {
 /// Hashes of a file that the analysis does not have itself, and its entropy, fed as its bytes arrive.
 #[derive(Default)]
 struct Hashes {
-    entropy: Option<Fed<Box<Entropy>>>,
-    sha224: Option<Fed<Sha224>>,
-    sha384: Option<Fed<Sha384>>,
-    sha512: Option<Fed<Sha512>>,
+    entropy: Option<FileConsumers<Box<Entropy>>>,
+    sha224: Option<FileConsumers<Sha224>>,
+    sha384: Option<FileConsumers<Sha384>>,
+    sha512: Option<FileConsumers<Sha512>>,
 }
 
 /// What is fed with the bytes of a file.
 #[derive(Default)]
-struct Fed<T> {
+struct FileConsumers<T> {
     /// Bytes so far.
     seen: u64,
     of: T,
 }
 
 /// Feeds the next bytes, unless they were fed before. A file with a gap has no hashes, and no entropy.
-fn feed<T>(fed: &mut Option<Fed<T>>, offset: u64, data: &[u8], update: impl FnOnce(&mut T, &[u8])) {
+fn feed<T>(
+    fed: &mut Option<FileConsumers<T>>,
+    offset: u64,
+    data: &[u8],
+    update: impl FnOnce(&mut T, &[u8]),
+) {
     match fed {
-        Some(Fed { seen, of }) if *seen == offset => {
+        Some(FileConsumers { seen, of }) if *seen == offset => {
             update(of, data);
             *seen += data.len() as u64;
         }
-        Some(Fed { seen, .. }) if *seen < offset => *fed = None,
+        Some(FileConsumers { seen, .. }) if *seen < offset => *fed = None,
         _ => {}
     }
 }
@@ -63,9 +68,9 @@ fn feed<T>(fed: &mut Option<Fed<T>>, offset: u64, data: &[u8], update: impl FnOn
 impl Hashes {
     fn set(&mut self, analyzer: &str, on: bool) {
         match analyzer {
-            "Files::ANALYZER_SHA224" => self.sha224 = on.then(Fed::default),
-            "Files::ANALYZER_SHA384" => self.sha384 = on.then(Fed::default),
-            "Files::ANALYZER_SHA512" => self.sha512 = on.then(Fed::default),
+            "Files::ANALYZER_SHA224" => self.sha224 = on.then(FileConsumers::default),
+            "Files::ANALYZER_SHA384" => self.sha384 = on.then(FileConsumers::default),
+            "Files::ANALYZER_SHA512" => self.sha512 = on.then(FileConsumers::default),
             _ => {}
         }
     }
@@ -79,7 +84,7 @@ impl Hashes {
 
     /// Names and digits of the hashes.
     fn finish(self) -> impl Iterator<Item = (&'static str, String)> {
-        fn hex<D: Digest>(fed: Option<Fed<D>>) -> Option<String> {
+        fn hex<D: Digest>(fed: Option<FileConsumers<D>>) -> Option<String> {
             let octets = fed.filter(|fed| fed.seen > 0)?.of.finalize();
             Some(octets.iter().map(|octet| format!("{octet:02x}")).collect())
         }
@@ -246,7 +251,7 @@ pub(super) fn end(vm: &mut Vm<'_>, event: &Raised<'_>, file: Option<&Value>) {
     let Some(Head::File(index)) = first else { return };
     let Some(state) = event.file(index) else { return };
     let Some(wanted) = vm.m.state.traffic.listening.files.remove(&state.fuid) else { return };
-    let Wanted { mut hashes, .. } = wanted;
+    let WantedBytes { mut hashes, .. } = wanted;
     let entropy = hashes.entropy.take();
     if let Some(file) = file {
         for (kind, digits) in hashes.finish() {
@@ -289,7 +294,7 @@ mod tests {
         assert_eq!(found, [("sha224", digits.to_owned())]);
         let mut hashes = Hashes::default();
         hashes.set("Files::ANALYZER_SHA384", true);
-        hashes.entropy = Some(Fed::default());
+        hashes.entropy = Some(FileConsumers::default());
         hashes.update(0, b"a");
         assert!(hashes.entropy.is_some());
         hashes.update(2, b"c");

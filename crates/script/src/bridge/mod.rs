@@ -24,7 +24,7 @@
 //! | `state` | the records of connections and files, which live as long as these |
 //! | `traffic` | what built-in functions know of connections, files and the packet |
 //! | `used` | what handlers read of the arguments of an event |
-//! | `way` | how an event reaches scripts |
+//! | `event_route` | how an event reaches scripts |
 //! | `requests` | functions that skip contents, set states of logins, match signatures, show sequence numbers |
 //! | `natives` | built-in functions that look at the traffic or steer its analysis |
 //!
@@ -40,6 +40,7 @@ mod certificates;
 mod conn_plan;
 mod counts;
 mod decide;
+mod event_route;
 mod interest;
 mod kept;
 mod known;
@@ -58,7 +59,6 @@ mod state;
 mod steering;
 mod traffic;
 mod used;
-mod way;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -77,6 +77,7 @@ pub(crate) use certificate_cache::TABLE as CERTIFICATE_CACHE;
 pub(crate) use certificates::TABLE as CERTIFICATES;
 pub(crate) use counts::TABLE as COUNTS;
 pub(crate) use decide::TABLE as DECISIONS;
+use event_route::{EventRoute, Kind};
 pub(crate) use natives::TABLE as NATIVES;
 pub(crate) use natives::{note_limit, status_due, watch};
 pub use packets::FilterCheck;
@@ -89,7 +90,6 @@ use signatures::Matching;
 use state::States;
 pub use traffic::Traffic;
 use traffic::{Names, Pace};
-use way::{Kind, Way};
 
 /// Where packets come from: what turns them into events.
 pub trait Source: Send {
@@ -216,7 +216,7 @@ pub fn run(
         let run = Run {
             program,
             machine,
-            ways: Vec::new(),
+            routes: Vec::new(),
             states,
             stores_all,
             names_analyzers,
@@ -272,7 +272,7 @@ struct Run {
     program: Program,
     machine: Machine,
     /// How events reach scripts, each at its number.
-    ways: Vec<Option<Rc<Way>>>,
+    routes: Vec<Option<Rc<EventRoute>>>,
     states: States,
     /// Whether all connections are stored, and not only those that scripts may keep.
     stores_all: bool,
@@ -363,16 +363,16 @@ impl Listener for Handlers {
 
 impl Run {
     fn event(&mut self, event: &Raised<'_>) -> Result<(), Stop> {
-        let way = self.way(event.decl);
-        if way.kind == Kind::InputEnds {
+        let route = self.route(event.decl);
+        if route.kind == Kind::InputEnds {
             self.loop_drains()?;
         }
         let mut vm = self.machine.with(&mut self.program);
-        if way.is_counted {
+        if route.is_counted {
             let state = &mut vm.m.state;
             state.traffic.counts.event(&mut state.metrics, event);
         }
-        match way.kind {
+        match route.kind {
             Kind::PacketBytes => return packets::bytes(&mut vm, event),
             Kind::PacketSeen => {
                 packets::seen(&mut vm.m.state.traffic, event);
@@ -414,7 +414,7 @@ impl Run {
         {
             return Ok(());
         }
-        match way.kind {
+        match route.kind {
             Kind::InputEnds => {
                 self.over = true;
                 vm.m.state.traffic.packet = None;
@@ -434,22 +434,22 @@ impl Run {
             && let Some(file) = state::first_file(event)
             && stopped.contains(&file.fuid)
         {
-            if way.kind == Kind::FileRemoved {
+            if route.kind == Kind::FileRemoved {
                 stopped.remove(&file.fuid);
             }
             self.states.over(&vm.m.state.traffic, event);
             return Ok(());
         }
-        if way.kind == Kind::Certificate
+        if route.kind == Kind::Certificate
             && certificate_cache::holds(&mut vm, &mut self.states, event)?
         {
             return Ok(());
         }
-        if way.kind == Kind::ConnectionBegins {
+        if route.kind == Kind::ConnectionBegins {
             natives::begin_status(&mut vm, &mut self.states, event)?;
         }
-        let Some(plan) = &way.plan else {
-            return if way.is_noted { self.states.note(&mut vm, event) } else { Ok(()) };
+        let Some(plan) = &route.plan else {
+            return if route.is_noted { self.states.note(&mut vm, event) } else { Ok(()) };
         };
         let mut args = vm.m.spare_args();
         args.reserve_exact(plan.count);
@@ -465,7 +465,7 @@ impl Run {
         if let Some((ty, is_looked_up)) = plan.brief {
             let state = state::first_connection(event);
             uid = state.map(|state| state.uid);
-            if way.is_noted {
+            if route.is_noted {
                 self.states.note(&mut vm, event)?;
             }
             if let (Some(state), true) = (state, is_looked_up)
@@ -473,10 +473,10 @@ impl Run {
             {
                 self.states.mention(&mut vm, ty, state)?;
             }
-        } else if matches!(way.kind, Kind::ConnectionRemoved | Kind::FileRemoved) {
+        } else if matches!(route.kind, Kind::ConnectionRemoved | Kind::FileRemoved) {
             self.states.over(&vm.m.state.traffic, event);
         }
-        match way.kind {
+        match route.kind {
             Kind::RawPacket => {
                 vm.m.state.traffic.header = args.first().cloned().unwrap_or_default();
             }
@@ -496,7 +496,7 @@ impl Run {
         }
         let analyzer = if self.names_analyzers { numbers::of(&vm, event) } else { 0 };
         vm.queue_event_of(plan.func, args, uid, analyzer);
-        if way.kind == Kind::FileBegins {
+        if route.kind == Kind::FileBegins {
             // Their handlers decide what is reported next.
             vm.drain()?;
             self.states.refresh_again();
@@ -505,20 +505,20 @@ impl Run {
     }
 
     /// How an event reaches scripts, which is found once.
-    fn way(&mut self, decl: &'static Decl) -> Rc<Way> {
+    fn route(&mut self, decl: &'static Decl) -> Rc<EventRoute> {
         let index = usize::from(decl.id.get());
-        if let Some(Some(way)) = self.ways.get(index) {
-            return Rc::clone(way);
+        if let Some(Some(route)) = self.routes.get(index) {
+            return Rc::clone(route);
         }
         let vm = self.machine.with(&mut self.program);
-        let way = Rc::new(Way::new(&vm, decl, self.stores_all));
-        if self.ways.len() <= index {
-            self.ways.resize(index + 1, None);
+        let route = Rc::new(EventRoute::new(&vm, decl, self.stores_all));
+        if self.routes.len() <= index {
+            self.routes.resize(index + 1, None);
         }
-        if let Some(slot) = self.ways.get_mut(index) {
-            *slot = Some(Rc::clone(&way));
+        if let Some(slot) = self.routes.get_mut(index) {
+            *slot = Some(Rc::clone(&route));
         }
-        way
+        route
     }
 
     /// The previous packet is over: its events that are left, as far as the main loop gets with them.

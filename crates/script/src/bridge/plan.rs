@@ -10,7 +10,7 @@ use super::conn_plan::ConnPlan;
 use super::repeated::{self, Last};
 use super::state::States;
 use super::traffic::Certificate;
-use super::used::Used;
+use super::used::UsedParts;
 use crate::evaluate::Stop;
 use crate::ids::TypeId;
 use crate::literal::{Port, Protocol};
@@ -168,12 +168,12 @@ impl Plan {
     }
 
     /// The same without what is not used.
-    pub(super) fn narrowed(self, used: &Used, from: &Type) -> Self {
+    pub(super) fn narrowed(self, used: &UsedParts, from: &Type) -> Self {
         match (self, used, from) {
             // The record of a file is known from its first event on.
-            (plan @ Self::File(_), ..) | (plan, Used::All, _) => plan,
-            (_, Used::Nothing, _) => Self::skip(from),
-            (Self::Record(to, _, plans), Used::Fields(fields), Type::Record(record)) => {
+            (plan @ Self::File(_), ..) | (plan, UsedParts::All, _) => plan,
+            (_, UsedParts::Nothing, _) => Self::skip(from),
+            (Self::Record(to, _, plans), UsedParts::Fields(fields), Type::Record(record)) => {
                 let narrow = |((offset, plan), param): ((Option<u32>, Self), &Param)| match offset
                     .and_then(|offset| Some((offset, fields.get(&offset)?)))
                 {
@@ -183,7 +183,7 @@ impl Plan {
                 let plans = plans.into_iter().zip(record.fields).map(narrow).collect();
                 Self::record(to, plans)
             }
-            (plan, Used::Fields(_), _) => plan,
+            (plan, UsedParts::Fields(_), _) => plan,
         }
     }
 
@@ -496,21 +496,21 @@ pub(super) struct IdPlan {
 }
 
 /// Whether the field at a place is used.
-pub(super) fn is_used(place: usize, used: &Used) -> bool {
-    *used_at(place, used) != Used::Nothing
+pub(super) fn is_used(place: usize, used: &UsedParts) -> bool {
+    *used_at(place, used) != UsedParts::Nothing
 }
 
 /// Leaves out the places of fields that are not used.
-pub(super) fn narrow<const N: usize>(places: &mut [Option<usize>; N], used: &Used) {
+pub(super) fn narrow<const N: usize>(places: &mut [Option<usize>; N], used: &UsedParts) {
     for place in places {
         *place = place.filter(|place| is_used(*place, used));
     }
 }
 
 /// What is used of the field at a place.
-pub(super) fn used_at(place: usize, used: &Used) -> &Used {
+pub(super) fn used_at(place: usize, used: &UsedParts) -> &UsedParts {
     match (used, u32::try_from(place)) {
-        (Used::Fields(fields), Ok(place)) => fields.get(&place).unwrap_or(&Used::Nothing),
+        (UsedParts::Fields(fields), Ok(place)) => fields.get(&place).unwrap_or(&UsedParts::Nothing),
         _ => used,
     }
 }
@@ -523,7 +523,7 @@ pub(super) fn last_of(places: impl IntoIterator<Item = Option<usize>>) -> u32 {
 
 impl IdPlan {
     /// The same for the fields that are used alone.
-    pub(super) fn narrowed(mut self, used: &Used) -> Self {
+    pub(super) fn narrowed(mut self, used: &UsedParts) -> Self {
         narrow(&mut self.places, used);
         self.last = last_of(self.places);
         if self.tags.is_some_and(|(ctx, _)| !is_used(ctx, used)) {

@@ -25,12 +25,12 @@ pub(super) struct States {
     files: HashMap<Uid, Rc<Record>>,
     file_plan: Option<FilePlan>,
     /// What ends with this drain.
-    gone: Vec<Gone>,
+    gone: Vec<Removed>,
     /// Records that are up to date with events of this version, each at the index of its connection.
     shown: (u64, Vec<Option<Rc<Record>>>),
 }
 
-enum Gone {
+enum Removed {
     /// Also with its ends before they were exchanged.
     Connection(Uid, Key, Option<Key>),
     File(Uid),
@@ -124,12 +124,12 @@ impl States {
             "connection_state_remove" => {
                 if let Some(state) = first_connection(event) {
                     let key = key(traffic, state);
-                    self.gone.push(Gone::Connection(state.uid, key, before(&key, state)));
+                    self.gone.push(Removed::Connection(state.uid, key, before(&key, state)));
                 }
             }
             "file_state_remove" => {
                 if let Some(state) = first_file(event) {
-                    self.gone.push(Gone::File(state.fuid));
+                    self.gone.push(Removed::File(state.fuid));
                 }
             }
             _ => (),
@@ -141,7 +141,7 @@ impl States {
         self.refresh_again();
         for gone in self.gone.drain(..) {
             match gone {
-                Gone::Connection(uid, id, before) => {
+                Removed::Connection(uid, id, before) => {
                     self.displaced.remove(&uid);
                     traffic.recordings.forget(uid);
                     // The same addresses and ports may have another connection by now.
@@ -151,7 +151,7 @@ impl States {
                         }
                     }
                 }
-                Gone::File(uid) => {
+                Removed::File(uid) => {
                     traffic.listening.forget(uid);
                     let name = self.files.remove(&uid).and_then(|record| {
                         let place = self.file_plan.as_ref()?.places[0]?;

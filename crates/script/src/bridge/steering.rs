@@ -237,7 +237,7 @@ pub(super) fn reached(vm: &Vm<'_>, raises: &dyn Fn(&str) -> bool) -> Option<Reac
     search.visit(&|_| true);
     let Search { late, early, found, ends, .. } = search;
     let functions: HashSet<FuncId> = late.into_keys().chain(early).collect();
-    let Found { assigned, flow, makes_functions } = found;
+    let BodyEffects { assigned, flow, makes_functions } = found;
     let looks_for_any = ends.looks_for_any(vm.p, &flow);
     // A function that is found by its name is called as a value of its type.
     let finds = vm.function_named(FINDING).is_some_and(|func| functions.contains(&func));
@@ -260,12 +260,12 @@ struct Search<'a> {
     /// How the ends of connections are found.
     ends: Ends,
     /// What is found besides functions.
-    found: Found,
+    found: BodyEffects,
 }
 
 /// What functions do that scripts may call.
 #[derive(Default)]
-struct Found {
+struct BodyEffects {
     assigned: HashSet<TypeId>,
     flow: Flow,
     makes_functions: bool,
@@ -299,7 +299,7 @@ impl<'a> Search<'a> {
             early: HashSet::new(),
             open: Vec::new(),
             ends: Ends::default(),
-            found: Found::default(),
+            found: BodyEffects::default(),
         }
     }
 

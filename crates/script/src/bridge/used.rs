@@ -9,16 +9,16 @@ use crate::walk;
 
 /// What is read of a value.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Used {
+pub(super) enum UsedParts {
     /// Nothing.
     Nothing,
     /// Of a record, these fields by their places, and whether they are set.
-    Fields(HashMap<u32, Used>),
+    Fields(HashMap<u32, UsedParts>),
     /// All of it, as far as can be said.
     All,
 }
 
-impl Used {
+impl UsedParts {
     /// The fields that are read: none at first.
     fn fields(&mut self) -> Option<&mut HashMap<u32, Self>> {
         if *self == Self::Nothing {
@@ -47,20 +47,20 @@ impl Used {
 
 /// What handlers of an event do with its parameters.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Uses {
+pub(super) struct ParameterUses {
     /// What they read of each.
-    pub(super) read: Vec<Used>,
+    pub(super) read: Vec<UsedParts>,
     /// Types of records whose fields they change.
     pub(super) changed: Vec<TypeId>,
 }
 
 /// Records of a type none of whose fields at these places is set.
-pub(super) struct Fresh {
+pub(super) struct FreshRecords {
     pub(super) ty: TypeId,
     pub(super) unset: HashSet<u32>,
 }
 
-impl Fresh {
+impl FreshRecords {
     /// Where a condition does not hold because a field is not set: the expression that says so.
     fn denies(&self, program: &Program, body: &Body, condition: ExprId) -> Option<ExprId> {
         let mut at = condition;
@@ -99,16 +99,21 @@ impl Fresh {
 }
 
 /// What the handlers of an event read of each of its parameters.
-pub(super) fn of(program: &Program, event: FuncId, params: usize) -> Vec<Used> {
+pub(super) fn of(program: &Program, event: FuncId, params: usize) -> Vec<UsedParts> {
     uses(program, event, params, None).read
 }
 
 /// What the handlers of an event do with its parameters, where those of a type are fresh.
-pub(super) fn uses(program: &Program, event: FuncId, params: usize, fresh: Option<&Fresh>) -> Uses {
-    let mut uses = Uses { read: vec![Used::Nothing; params], changed: Vec::new() };
+pub(super) fn uses(
+    program: &Program,
+    event: FuncId,
+    params: usize,
+    fresh: Option<&FreshRecords>,
+) -> ParameterUses {
+    let mut uses = ParameterUses { read: vec![UsedParts::Nothing; params], changed: Vec::new() };
     for body in &program.functions[event].bodies {
         if !add_body(program, *body, &mut uses, fresh) {
-            uses.read = vec![Used::All; params];
+            uses.read = vec![UsedParts::All; params];
             break;
         }
     }
@@ -116,7 +121,12 @@ pub(super) fn uses(program: &Program, event: FuncId, params: usize, fresh: Optio
 }
 
 /// Adds what a body reads. False where that cannot be said.
-fn add_body(program: &Program, body: BodyId, uses: &mut Uses, fresh: Option<&Fresh>) -> bool {
+fn add_body(
+    program: &Program,
+    body: BodyId,
+    uses: &mut ParameterUses,
+    fresh: Option<&FreshRecords>,
+) -> bool {
     let body = &program.bodies[body];
     if body.locals.iter().any(|(_, local)| !local.attrs.is_empty()) {
         return false;
@@ -209,12 +219,12 @@ global f: function(o: Inner): count;
 ";
 
     /// What handlers read of the parameters of `e`.
-    fn used(handlers: &str) -> Vec<Used> {
+    fn used(handlers: &str) -> Vec<UsedParts> {
         with_fresh(handlers, false).read
     }
 
     /// What they do with them; where it says so, `i` of an `Outer` is not set.
-    fn with_fresh(handlers: &str, is_fresh: bool) -> Uses {
+    fn with_fresh(handlers: &str, is_fresh: bool) -> ParameterUses {
         let diagnostics = Diagnostics::default();
         let mut program = Program { diagnostics, ..Program::default() };
         let mut machine = Machine::new();
@@ -224,30 +234,33 @@ global f: function(o: Inner): count;
         assert!(parsed.is_ok(), "{handlers}");
         let vm = machine.with(&mut program);
         let (event, ty) = (vm.function_named("e").unwrap(), vm.type_named("Outer").unwrap());
-        let fresh = Fresh { ty, unset: HashSet::from_iter([0]) };
+        let fresh = FreshRecords { ty, unset: HashSet::from_iter([0]) };
         uses(&program, event, 2, is_fresh.then_some(&fresh))
     }
 
-    fn fields(fields: impl IntoIterator<Item = (u32, Used)>) -> Used {
-        Used::Fields(fields.into_iter().collect())
+    fn fields(fields: impl IntoIterator<Item = (u32, UsedParts)>) -> UsedParts {
+        UsedParts::Fields(fields.into_iter().collect())
     }
 
     #[test]
     fn fields_that_are_read_are_found() {
         let all = used("event e(o: Outer, s: string) { print o, s; }");
-        assert_eq!(all, [Used::All, Used::All]);
-        assert_eq!(used("event e(o: Outer, s: string) { }"), [Used::Nothing, Used::Nothing]);
+        assert_eq!(all, [UsedParts::All, UsedParts::All]);
+        assert_eq!(
+            used("event e(o: Outer, s: string) { }"),
+            [UsedParts::Nothing, UsedParts::Nothing]
+        );
         let some = used("event e(o: Outer, s: string) { if ( o?$i ) print o$i$b; }");
-        assert_eq!(some, [fields([(0, fields([(1, Used::All)]))]), Used::Nothing]);
+        assert_eq!(some, [fields([(0, fields([(1, UsedParts::All)]))]), UsedParts::Nothing]);
         // Of several handlers, what any reads; the parameters of one may be fewer.
         let both = used(
             "global e: event(s: string);
              event e(o: Outer, s: string) { print o$n; }
              event e(s: string) { print |s|; }",
         );
-        assert_eq!(both, [fields([(1, Used::All)]), Used::All]);
+        assert_eq!(both, [fields([(1, UsedParts::All)]), UsedParts::All]);
         let is_set = used("event e(o: Outer, s: string) { print o?$i; }");
-        assert_eq!(is_set, [fields([(0, fields([]))]), Used::Nothing]);
+        assert_eq!(is_set, [fields([(0, fields([]))]), UsedParts::Nothing]);
     }
 
     #[test]
@@ -258,9 +271,13 @@ global f: function(o: Inner): count;
             "event e(o: Outer, s: string) { if ( ! o?$i ) return; print o, s; }",
             "event e(o: Outer, s: string) { if ( ! o?$i ) { return; } while ( T ) print o, s; }",
         ] {
-            let is_asked = [fields([(0, fields([]))]), Used::Nothing];
+            let is_asked = [fields([(0, fields([]))]), UsedParts::Nothing];
             assert_eq!(with_fresh(handler, true).read, is_asked, "{handler}");
-            assert_eq!(with_fresh(handler, false).read, [Used::All, Used::All], "{handler}");
+            assert_eq!(
+                with_fresh(handler, false).read,
+                [UsedParts::All, UsedParts::All],
+                "{handler}"
+            );
         }
         for handler in [
             "event e(o: Outer, s: string) { if ( ! o?$i ) print o, s; }",
@@ -270,7 +287,11 @@ global f: function(o: Inner): count;
             "event e(o: Outer, s: string) { if ( ! o?$i ) print 1; print o, s; }",
             "event e(o: Outer, s: string) { local p: Outer; if ( p?$i ) print o, s; }",
         ] {
-            assert_eq!(with_fresh(handler, true).read, [Used::All, Used::All], "{handler}");
+            assert_eq!(
+                with_fresh(handler, true).read,
+                [UsedParts::All, UsedParts::All],
+                "{handler}"
+            );
         }
         // A record that a handler changes is among the changed ones.
         let changes = with_fresh("event e(o: Outer, s: string) { o$n = 3; }", true).changed;
@@ -288,12 +309,12 @@ global f: function(o: Inner): count;
             "event e(o: Outer, s: string) { local t: table[count] of count &default=o$n; print t[1]; }",
             "event e(o: Outer, s: string) { switch ( s ) { case \"x\": print o; break; } }",
         ] {
-            assert_eq!(used(handler)[0], Used::All, "{handler}");
+            assert_eq!(used(handler)[0], UsedParts::All, "{handler}");
         }
         let inner = used("event e(o: Outer, s: string) { print f(o$i); }");
-        assert_eq!(inner[0], fields([(0, Used::All)]));
+        assert_eq!(inner[0], fields([(0, UsedParts::All)]));
         // A field that is changed is one that is used.
         let changed = used("event e(o: Outer, s: string) { o$i$a = o$n; }");
-        assert_eq!(changed[0], fields([(0, fields([(0, Used::All)])), (1, Used::All)]));
+        assert_eq!(changed[0], fields([(0, fields([(0, UsedParts::All)])), (1, UsedParts::All)]));
     }
 }

@@ -34,7 +34,7 @@ pub(super) fn put(machine: &Machine, to: &mut Writer) -> Option<()> {
         return None;
     }
     let timers = machine.queue.expiries()?;
-    let mut found = Found::default();
+    let mut found = FoundObjects::default();
     for value in &machine.globals {
         found.add(value)?;
     }
@@ -115,13 +115,13 @@ pub(super) fn take(machine: &mut Machine, program: &Program, from: &mut Reader<'
 }
 
 #[derive(Default)]
-struct Found {
+struct FoundObjects {
     objects: Vec<Value>,
     numbers: HashMap<usize, u32>,
     looked_at: usize,
 }
 
-impl Found {
+impl FoundObjects {
     /// Adds the objects that a value is or has in itself.
     fn add(&mut self, value: &Value) -> Option<()> {
         match value {

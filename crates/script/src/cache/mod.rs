@@ -49,7 +49,7 @@ use crate::literal::Literal;
 use crate::parse::Position;
 use crate::program::Program;
 use crate::vm::Machine;
-use probe::{Kind, Stamp};
+use probe::{FileIdentity, Kind};
 
 /// What files begin with; it changes with their form.
 const MAGIC: &[u8; 16] = b"gannet scripts 2";
@@ -214,7 +214,7 @@ impl Cache {
         key.bytes.extend_from_slice(MAGIC);
         key.block(env!("CARGO_PKG_VERSION").as_bytes());
         // Builds of one version differ: the file of the program is part of the key.
-        Stamp::of(&std::env::current_exe().and_then(std::fs::metadata).ok()?).put(&mut key);
+        FileIdentity::of(&std::env::current_exe().and_then(std::fs::metadata).ok()?).put(&mut key);
         for folder in search_path {
             key.block(folder.as_bytes());
         }
@@ -286,7 +286,7 @@ impl Cache {
         let written = i64::take(from)?;
         let environment: Environment = Codec::take(from)?;
         let paths: Vec<(Box<str>, Kind)> = Codec::take(from)?;
-        let files: Vec<(Box<str>, (Stamp, Digest))> = Codec::take(from)?;
+        let files: Vec<(Box<str>, (FileIdentity, Digest))> = Codec::take(from)?;
         let same = environment
             .iter()
             .all(|(name, value)| variable_now(name).as_deref() == value.as_deref());
@@ -330,7 +330,8 @@ impl Cache {
             }
             digests.insert(&*file.path, digest(&file.text));
         }
-        let mut files: Vec<(Box<str>, (Stamp, Digest))> = Vec::with_capacity(noted.files.len());
+        let mut files: Vec<(Box<str>, (FileIdentity, Digest))> =
+            Vec::with_capacity(noted.files.len());
         for (path, stamp) in &noted.files {
             let path = path.to_str()?;
             files.push((path.into(), (*stamp, *digests.get(path)?)));
@@ -419,9 +420,9 @@ fn seconds_now() -> Option<i64> {
 }
 
 /// Whether a script has the same contents. Its metadata say so unless it changed shortly before the cache was written: then it is read.
-fn is_same(path: &str, stamp: &Stamp, wanted: &Digest, written: i64) -> bool {
+fn is_same(path: &str, stamp: &FileIdentity, wanted: &Digest, written: i64) -> bool {
     let Ok(data) = std::fs::metadata(path) else { return false };
-    if Stamp::of(&data) == *stamp && !stamp.is_younger_than(written - 2) {
+    if FileIdentity::of(&data) == *stamp && !stamp.is_younger_than(written - 2) {
         return data.is_file();
     }
     std::fs::read(path).is_ok_and(|text| digest(&text) == *wanted)

@@ -30,7 +30,7 @@ variants! {
 
 /// The identity of a file's contents, as far as its metadata say.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Stamp {
+pub(super) struct FileIdentity {
     device: u64,
     inode: u64,
     size: u64,
@@ -41,10 +41,10 @@ pub(super) struct Stamp {
 }
 
 fields! {
-    Stamp { device, inode, size, modified, modified_nanos, changed, changed_nanos }
+    FileIdentity { device, inode, size, modified, modified_nanos, changed, changed_nanos }
 }
 
-impl Stamp {
+impl FileIdentity {
     pub(super) fn of(data: &Metadata) -> Self {
         Self {
             device: data.dev(),
@@ -64,25 +64,25 @@ impl Stamp {
 }
 
 thread_local! {
-    static NOTED: RefCell<Option<Noted>> = const { RefCell::new(None) };
+    static NOTED: RefCell<Option<ProbeAnswers>> = const { RefCell::new(None) };
 }
 
 /// The answers so far.
 #[derive(Default)]
-pub(super) struct Noted {
+pub(super) struct ProbeAnswers {
     /// What there was at each path.
     pub(super) paths: BTreeMap<PathBuf, Kind>,
     /// The stamp of each file that was read, as it was before.
-    pub(super) files: BTreeMap<PathBuf, Stamp>,
+    pub(super) files: BTreeMap<PathBuf, FileIdentity>,
 }
 
 /// From now on answers of this thread are noted.
 pub(crate) fn begin() {
-    NOTED.set(Some(Noted::default()));
+    NOTED.set(Some(ProbeAnswers::default()));
 }
 
 /// The answers; none are noted any more.
-pub(super) fn end() -> Option<Noted> {
+pub(super) fn end() -> Option<ProbeAnswers> {
     NOTED.take()
 }
 
@@ -106,7 +106,7 @@ pub(crate) fn read(path: &Path) -> std::io::Result<Vec<u8>> {
         if let Some(noted) = noted
             && let Ok(data) = std::fs::metadata(path)
         {
-            noted.files.insert(path.to_owned(), Stamp::of(&data));
+            noted.files.insert(path.to_owned(), FileIdentity::of(&data));
         }
     });
     std::fs::read(path)

@@ -11,7 +11,7 @@ use crate::symbols::GlobalKind;
 use crate::types::{AttrKind, Type, attr_expr, find_attr};
 
 /// An empty value that is made at the beginning of a body.
-struct Made {
+struct EmptyLocal {
     local: Reg,
     /// The first and the last instruction that name the local.
     named: Option<(usize, usize)>,
@@ -65,18 +65,18 @@ pub(super) fn records(program: &Program, body: &Body, parts: &mut Parts<'_>) {
 }
 
 /// Locals whose empty records are made by the first instructions, and where the others name them.
-fn made(program: &Program, body: &Body, parts: &Parts<'_>, first: usize) -> Vec<Made> {
+fn made(program: &Program, body: &Body, parts: &Parts<'_>, first: usize) -> Vec<EmptyLocal> {
     let plain = |op: &Op| match *op {
         Op::InitLocal { d, local } => {
             let data = body.locals.find(local)?;
             let is_plain = data.attrs.is_empty()
                 && usize::from(d) == local.index()
                 && is_plain_record(program, data.ty, MOST_NESTED);
-            is_plain.then_some(Made { local: d, named: None })
+            is_plain.then_some(EmptyLocal { local: d, named: None })
         }
         _ => None,
     };
-    let mut all: Vec<Made> = parts.ops.iter().take(first).filter_map(plain).collect();
+    let mut all: Vec<EmptyLocal> = parts.ops.iter().take(first).filter_map(plain).collect();
     if all.is_empty() {
         return all;
     }

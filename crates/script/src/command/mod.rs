@@ -25,11 +25,11 @@ use crate::cache::Cache;
 use crate::coverage::Coverage;
 use crate::diagnostics::{Diagnostic, Diagnostics, Severity};
 use crate::evaluate::Evaluate;
-use crate::parse::{Halt, Input, Parser};
+use crate::parse::{Input, ParseEnd, Parser};
 use crate::program::Program;
 use crate::source::{Sources, Span};
 use crate::support::order::Seeds;
-use crate::tools::render::Rich;
+use crate::tools::render::RichRenderer;
 use crate::value::Value;
 use crate::vm::Machine;
 use crate::vm::budget::resident;
@@ -198,8 +198,8 @@ fn run_scripts(
     status: &dyn Fn(&str, &str),
 ) -> u8 {
     let mut timing = options.timing.then(Timing::start);
-    let rich = options.rich.then(Rich::default);
-    let diagnostics = rich.as_ref().map_or_else(standard_error, Rich::diagnostics);
+    let rich = options.rich.then(RichRenderer::default);
+    let diagnostics = rich.as_ref().map_or_else(standard_error, RichRenderer::diagnostics);
     // The process ends with the program: its 100,000 items need not be freed one by one.
     let mut program = ManuallyDrop::new(Program { diagnostics, ..Program::default() });
     let mut engine = Machine::new();
@@ -498,8 +498,8 @@ fn run_parser(mut parser: Parser<'_>, inputs: Vec<Input>, options: &Options) -> 
     let program = parser.program;
     match result {
         Ok(()) if program.diagnostics.errors == 0 => Ok(()),
-        Ok(()) | Err(Halt::Syntax | Halt::Fatal) => Err(1),
-        Err(Halt::Exit(status)) => Err(u8::try_from(status & 0xff).unwrap_or(1)),
+        Ok(()) | Err(ParseEnd::Syntax | ParseEnd::Fatal) => Err(1),
+        Err(ParseEnd::Exit(status)) => Err(u8::try_from(status & 0xff).unwrap_or(1)),
     }
 }
 

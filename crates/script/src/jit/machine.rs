@@ -45,18 +45,18 @@ pub(super) struct Context {
     pub globals: *const Value,
     pub pc: u64,
     pub result: Value,
-    light: *mut Light,
-    real: *mut Light,
+    light: *mut LightFrame,
+    real: *mut LightFrame,
     left: i64,
     pub room: u64,
     pub stop: Option<Stop>,
-    lights: Vec<Light>,
+    lights: Vec<LightFrame>,
 }
 
 /// A call between compiled functions that has no frame of the interpreter yet.
 #[derive(Clone, Copy)]
 #[repr(C)]
-struct Light {
+struct LightFrame {
     code: *const Code,
     base: u64,
     caller: u64,
@@ -75,17 +75,17 @@ const _: () = {
     assert!(offset_of!(Context, real) == layout::context::REAL as usize);
     assert!(offset_of!(Context, left) == layout::context::LEFT as usize);
     assert!(offset_of!(Context, room) == layout::context::ROOM as usize);
-    assert!(offset_of!(Light, code) == layout::light::CODE as usize);
-    assert!(offset_of!(Light, base) == layout::light::BASE as usize);
-    assert!(offset_of!(Light, caller) == layout::light::CALLER as usize);
-    assert!(offset_of!(Light, func) == layout::light::FUNC as usize);
-    assert!(size_of::<Light>() == layout::light::SIZE as usize);
+    assert!(offset_of!(LightFrame, code) == layout::light::CODE as usize);
+    assert!(offset_of!(LightFrame, base) == layout::light::BASE as usize);
+    assert!(offset_of!(LightFrame, caller) == layout::light::CALLER as usize);
+    assert!(offset_of!(LightFrame, func) == layout::light::FUNC as usize);
+    assert!(size_of::<LightFrame>() == layout::light::SIZE as usize);
     assert!(size_of::<Value>() == layout::SIZE);
 };
 
 impl Default for Context {
     fn default() -> Self {
-        let none = Light { code: std::ptr::null(), base: 0, caller: 0, func: 0 };
+        let none = LightFrame { code: std::ptr::null(), base: 0, caller: 0, func: 0 };
         let mut lights = vec![none; LIGHTS];
         let first = lights.as_mut_ptr();
         Self {
@@ -242,7 +242,7 @@ impl Vm<'_> {
         let context = &mut *self.m.jit.context;
         // No light frame is without a frame of the interpreter here: whatever led here has seen to that.
         let (light, left) = (context.light, context.left);
-        let used = (light.addr() - context.lights.as_ptr().addr()) / size_of::<Light>();
+        let used = (light.addr() - context.lights.as_ptr().addr()) / size_of::<LightFrame>();
         context.left = depth.min(LIGHTS - used) as i64;
         let context = std::ptr::from_mut(context);
         let vm = std::ptr::from_mut(self).cast::<Vm<'static>>();

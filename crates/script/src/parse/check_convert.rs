@@ -1,7 +1,7 @@
 //! Nodes and conversions: numbers to larger types, records to wider ones, empty constructors to the
 //! type of the context.
 
-use super::{Halt, Parsed, Parser};
+use super::{ParseEnd, Parsed, Parser};
 use crate::ast::{Coercion, Expr, ExprKind};
 use crate::compare::{is_arithmetic, max_tag, may_be_missing, same_attrs};
 use crate::diagnostics::Severity;
@@ -96,7 +96,7 @@ impl Parser<'_> {
         }
         match self.engine.evaluate(self.program, expr) {
             Ok(constant) => Ok(Some(constant)),
-            Err(stop) => Option::<Halt>::from(stop).map_or(Ok(None), Err),
+            Err(stop) => Option::<ParseEnd>::from(stop).map_or(Ok(None), Err),
         }
     }
 

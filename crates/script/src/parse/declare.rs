@@ -1,7 +1,7 @@
 //! Declarations: modules, globals, types, redefs.
 
 use super::attributes::AttributeTarget;
-use super::{Halt, Parsed, Parser};
+use super::{ParseEnd, Parsed, Parser};
 use crate::ast::{Coercion, ExprKind, Function, LocalKind};
 use crate::diagnostics::Severity;
 use crate::evaluate::Init;
@@ -78,7 +78,7 @@ impl Parser<'_> {
         self.set_here(span);
         if self.exporting && name.starts_with("::") {
             self.error_here(&format!("cannot use :: prefix in export section: {name}"));
-            return Err(Halt::Syntax);
+            return Err(ParseEnd::Syntax);
         }
         if name.starts_with("GLOBAL::") {
             self.error_here(&super::scope::global_prefix(&name));
@@ -436,7 +436,7 @@ impl Parser<'_> {
                 }
                 Ok(())
             }
-            Err(stop) => match Option::<Halt>::from(stop) {
+            Err(stop) => match Option::<ParseEnd>::from(stop) {
                 Some(halt) => Err(halt),
                 // A constant that does not fit was reported where it was converted.
                 None if value.is_some_and(|value| self.is_converted_literal(value)) => Ok(()),
@@ -608,7 +608,7 @@ impl Parser<'_> {
                     format!("can not redef {kind} type {name}")
                 };
                 self.near(&message, span);
-                return Err(Halt::Syntax);
+                return Err(ParseEnd::Syntax);
             }
         }
         self.variable(Declare::Redef)
@@ -738,7 +738,7 @@ impl Parser<'_> {
             Token::Op(Op::RemoveFrom) => false,
             _ => {
                 self.near("syntax error", self.previous);
-                return Err(Halt::Syntax);
+                return Err(ParseEnd::Syntax);
             }
         };
         self.expect(Op::BraceLeft)?;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use super::{Halt, Input, Open, Parsed, Parser, find};
+use super::{Input, Open, ParseEnd, Parsed, Parser, find};
 use crate::ast::ExprKind;
 use crate::coverage::Conditional;
 use crate::diagnostics::Severity;
@@ -74,7 +74,7 @@ impl Parser<'_> {
             Directive::Deprecated => self.deprecated_script(),
             Directive::Pragma => self.pragma()?,
             Directive::Debug => {
-                self.ahead = Some(super::Ahead { token: Token::Bad, span });
+                self.ahead = Some(super::NextToken { token: Token::Bad, span });
                 return Err(self.syntax_error());
             }
         }
@@ -113,14 +113,14 @@ impl Parser<'_> {
             let line = open.lexer.line();
             let span = Span { file: open.file, first: line, last: line, start: 0, end: 0 };
             self.program.report(Severity::Fatal, span, "unbalanced @if... @endif");
-            return Err(Halt::Fatal);
+            return Err(ParseEnd::Fatal);
         }
         if !open.pragmas.is_empty() {
             let line = open.lexer.line();
             let span = Span { file: open.file, first: line, last: line, start: 0, end: 0 };
             let text = "unbalanced @pragma push pop in file";
             self.program.report(Severity::Fatal, span, text);
-            return Err(Halt::Fatal);
+            return Err(ParseEnd::Fatal);
         }
         self.ignore_deprecations = self.ignore_deprecations.saturating_sub(open.pragmas.len());
         self.module = open.module;
@@ -181,11 +181,11 @@ impl Parser<'_> {
         paths.into_iter().find(|path| self.overlay.contains_key(path))
     }
 
-    fn cannot_open(&mut self, message: &str, name: &str) -> Halt {
+    fn cannot_open(&mut self, message: &str, name: &str) -> ParseEnd {
         let message = format!("{message} {name}");
         if self.open.is_empty() {
             self.program.report(Severity::Fatal, Span::NOWHERE, message);
-            return Halt::Fatal;
+            return ParseEnd::Fatal;
         }
         self.fatal_here(&message)
     }

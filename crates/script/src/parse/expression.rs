@@ -1,6 +1,6 @@
 //! Expressions: a Pratt parser. Higher numbers bind tighter.
 
-use super::{Halt, Parsed, Parser};
+use super::{ParseEnd, Parsed, Parser};
 use crate::ast::{BinaryOp, ExprKind, LocalKind, UnaryOp};
 use crate::ids::{ExprId, TypeId};
 use crate::lexer::{Op, Token, Word};
@@ -93,7 +93,7 @@ impl Parser<'_> {
             chain += 1;
             if chain > MAX_CHAIN {
                 self.error_here("memory exhausted");
-                return Err(Halt::Syntax);
+                return Err(ParseEnd::Syntax);
             }
             self.take()?;
             left = self.operator(left, place, power, &token)?;
@@ -746,7 +746,7 @@ impl Parser<'_> {
         match self.lookup(name) {
             None => {
                 self.near(&format!("unknown identifier {name}"), self.previous);
-                Err(Halt::Syntax)
+                Err(ParseEnd::Syntax)
             }
             Some(Symbol::Local(local)) => {
                 let found = self.local(local);
@@ -832,7 +832,7 @@ impl Parser<'_> {
                     &format!("local identifier \"{name}\" cannot be used to reference an event"),
                     self.previous,
                 );
-                return Err(Halt::Syntax);
+                return Err(ParseEnd::Syntax);
             }
             None => None,
         };

@@ -12,7 +12,7 @@
 //! | `check_*` | the types of expressions: Zeek's rules, conversions and messages |
 //!
 //! Semantic errors are reported and parsing continues; the expression gets the type `error`, which
-//! silences follow-up errors. The first syntax error ends it ([`Halt`]).
+//! silences follow-up errors. The first syntax error ends it ([`ParseEnd`]).
 
 mod attributes;
 mod check_assign;
@@ -62,7 +62,7 @@ const MAX_NESTING: usize = 3_000;
 
 /// Why parsing ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Halt {
+pub enum ParseEnd {
     /// A syntax error, which was reported.
     Syntax,
     /// A fatal error, which was reported.
@@ -72,7 +72,7 @@ pub enum Halt {
 }
 
 /// The result of a part of the grammar.
-type Parsed<T> = Result<T, Halt>;
+type Parsed<T> = Result<T, ParseEnd>;
 
 /// An input of the parser.
 #[derive(Clone, Debug)]
@@ -116,7 +116,7 @@ pub struct Parser<'a> {
     open: Vec<Open>,
     /// Canonical paths of files that were loaded or unloaded.
     seen: HashSet<PathBuf>,
-    ahead: Option<Ahead>,
+    ahead: Option<NextToken>,
     /// Brackets that are open, the innermost last.
     brackets: Vec<Span>,
     /// The assignments of record constructors without a type, for those who ask what names mean.
@@ -217,7 +217,7 @@ struct Open {
 
 /// The token ahead.
 #[derive(Clone, Debug)]
-struct Ahead {
+struct NextToken {
     token: Token,
     span: Span,
 }
@@ -317,8 +317,8 @@ impl<'a> Parser<'a> {
     /// Parses `inputs` one after another, to the end.
     ///
     /// # Errors
-    /// [`Halt`] says why it ended before; whatever was wrong was reported.
-    pub fn run(&mut self, inputs: impl IntoIterator<Item = Input>) -> Result<(), Halt> {
+    /// [`ParseEnd`] says why it ended before; whatever was wrong was reported.
+    pub fn run(&mut self, inputs: impl IntoIterator<Item = Input>) -> Result<(), ParseEnd> {
         self.inputs.extend(inputs);
         let result = self.declarations();
         let span = Span::NOWHERE;
@@ -363,7 +363,7 @@ impl<'a> Parser<'a> {
     fn deeper<T>(&mut self, parse: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         if self.nesting >= MAX_NESTING {
             self.error_here("memory exhausted");
-            return Err(Halt::Syntax);
+            return Err(ParseEnd::Syntax);
         }
         self.nesting += 1;
         let result = parse(self);
@@ -372,12 +372,12 @@ impl<'a> Parser<'a> {
     }
 }
 
-impl From<Stop> for Option<Halt> {
+impl From<Stop> for Option<ParseEnd> {
     fn from(stop: Stop) -> Self {
         match stop {
             Stop::Error => None,
-            Stop::Fatal => Some(Halt::Fatal),
-            Stop::Exit(status) => Some(Halt::Exit(status)),
+            Stop::Fatal => Some(ParseEnd::Fatal),
+            Stop::Exit(status) => Some(ParseEnd::Exit(status)),
         }
     }
 }

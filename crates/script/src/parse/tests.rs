@@ -1,12 +1,12 @@
 //! The messages for scripts, and that no text makes the parser panic.
 
-use super::{Halt, Input, Parser};
+use super::{Input, ParseEnd, Parser};
 use crate::command::collected;
 use crate::evaluate::CheckOnly;
 use crate::program::Program;
 
 /// The lines that are said of `code`, and how parsing ended.
-fn parse(code: &[u8]) -> (Vec<String>, Result<(), Halt>) {
+fn parse(code: &[u8]) -> (Vec<String>, Result<(), ParseEnd>) {
     let code = code.to_vec();
     // The limits on nesting are for the stack that the command has.
     let thread = std::thread::Builder::new().stack_size(1 << 29).spawn(move || {
@@ -23,7 +23,7 @@ fn parse(code: &[u8]) -> (Vec<String>, Result<(), Halt>) {
         .map(|thread| thread.join())
         .ok()
         .and_then(Result::ok)
-        .unwrap_or((Vec::new(), Err(Halt::Fatal)))
+        .unwrap_or((Vec::new(), Err(ParseEnd::Fatal)))
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn wrong_types_are_reported_as_zeek_does() {
 fn the_first_syntax_error_ends_parsing() {
     let (lines, result) = parse(b"event zeek_init()\n{\nlocal a = 1\nlocal b = 2;\n}");
     assert_eq!(lines, ["error in x.zeek, line 4: syntax error, at or near \"local\""]);
-    assert_eq!(result, Err(Halt::Syntax));
+    assert_eq!(result, Err(ParseEnd::Syntax));
 }
 
 #[test]
@@ -69,11 +69,11 @@ fn deep_nesting_is_an_error_and_no_overflow() {
     for (open, close) in [("(", ")"), ("!", ""), ("[", "]"), ("-", "")] {
         let code = format!("global x = {}1{};", open.repeat(100_000), close.repeat(100_000));
         let (lines, result) = parse(code.as_bytes());
-        assert_eq!(result, Err(Halt::Syntax), "{open}");
+        assert_eq!(result, Err(ParseEnd::Syntax), "{open}");
         assert_eq!(lines.len(), 1, "{open}");
     }
     let sum = format!("global x = 1{};", " + 1".repeat(100_000));
-    assert_eq!(parse(sum.as_bytes()).1, Err(Halt::Syntax));
+    assert_eq!(parse(sum.as_bytes()).1, Err(ParseEnd::Syntax));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The token ahead, places, and syntax errors.
 
-use super::{Ahead, Halt, Parsed, Parser};
-use crate::diagnostics::{About, Diagnostic, Severity};
+use super::{NextToken, ParseEnd, Parsed, Parser};
+use crate::diagnostics::{Diagnostic, Severity, Subjects};
 use crate::lexer::{LexError, Op, Token, Word};
 use crate::report::Object;
 use crate::source::Span;
@@ -108,30 +108,32 @@ impl Parser<'_> {
     }
 
     /// Reports a syntax error at the token ahead, where `wanted` should be.
-    pub(super) fn expected(&mut self, wanted: &'static str) -> Halt {
+    pub(super) fn expected(&mut self, wanted: &'static str) -> ParseEnd {
         self.wanted = Some(wanted);
         self.syntax_error()
     }
 
     /// Reports a syntax error at the token ahead.
-    pub(super) fn syntax_error(&mut self) -> Halt {
+    pub(super) fn syntax_error(&mut self) -> ParseEnd {
         self.unexpected("syntax error");
-        Halt::Syntax
+        ParseEnd::Syntax
     }
 
     /// Reports that the file ends where the lexer is.
-    pub(super) fn syntax_error_at_end(&mut self) -> Halt {
+    pub(super) fn syntax_error_at_end(&mut self) -> ParseEnd {
         let span = self.lexed;
         let file = self.program.sources.files.find(span.file).map(|file| file.path.clone());
         let text = format!("syntax error, at end of file {}", file.unwrap_or_default());
         self.report_syntax(Severity::Error, span, &text);
-        Halt::Syntax
+        ParseEnd::Syntax
     }
 
     /// Reports an error with the token ahead in it.
     pub(super) fn unexpected(&mut self, message: &str) {
         let ahead = self.ahead.clone();
-        let Some(Ahead { token, span }) = ahead else { return self.near(message, self.previous) };
+        let Some(NextToken { token, span }) = ahead else {
+            return self.near(message, self.previous);
+        };
         if token == Token::End {
             let file = self
                 .last_file
@@ -182,15 +184,15 @@ impl Parser<'_> {
         let unclosed = self.brackets.iter().rev().find(is_over);
         let unclosed = unclosed.filter(|bracket| !is_here(bracket)).copied();
         let unclosed = unclosed.unwrap_or(Span::NOWHERE);
-        let about = About { other, expected, unclosed, ..About::default() };
+        let about = Subjects { other, expected, unclosed, ..Subjects::default() };
         let text = message.as_bytes().to_vec();
         self.program.emit(&Diagnostic { severity, span, location, text, about });
     }
 
     /// Reports a fatal error at the line that is being read.
-    pub(super) fn fatal_here(&mut self, message: &str) -> Halt {
+    pub(super) fn fatal_here(&mut self, message: &str) -> ParseEnd {
         self.report_here(Severity::Fatal, message);
-        Halt::Fatal
+        ParseEnd::Fatal
     }
 
     /// Reports an error about an object.
@@ -212,11 +214,11 @@ impl Parser<'_> {
     }
 
     /// Reads the next token behind directives and ends of files.
-    fn read(&mut self) -> Parsed<Ahead> {
+    fn read(&mut self) -> Parsed<NextToken> {
         loop {
             if self.open.is_empty() && !self.open_next()? {
                 let file = self.last_file.unwrap_or(Span::NOWHERE.file);
-                return Ok(Ahead { token: Token::End, span: Span { file, ..Span::NOWHERE } });
+                return Ok(NextToken { token: Token::End, span: Span { file, ..Span::NOWHERE } });
             }
             let Some(open) = self.open.last_mut() else { continue };
             let lexed = open.lexer.next_token();
@@ -245,7 +247,7 @@ impl Parser<'_> {
                 Token::End => self.close_file()?,
                 Token::Directive(directive) => {
                     if let Some(token) = self.directive(directive, span)? {
-                        return Ok(Ahead { token, span });
+                        return Ok(NextToken { token, span });
                     }
                 }
                 token => {
@@ -258,7 +260,7 @@ impl Parser<'_> {
                         }
                         _ => {}
                     }
-                    return Ok(Ahead { token, span });
+                    return Ok(NextToken { token, span });
                 }
             }
         }

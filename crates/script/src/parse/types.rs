@@ -377,10 +377,10 @@ impl Parser<'_> {
         })
     }
 
-    fn constant_syntax_error(&mut self) -> super::Halt {
+    fn constant_syntax_error(&mut self) -> super::ParseEnd {
         let span = self.previous;
         self.near("syntax error", span);
-        super::Halt::Syntax
+        super::ParseEnd::Syntax
     }
 
     fn add_enum_value(&mut self, ty: TypeId, name: &str, value: Option<i64>, attrs: Attrs) {
@@ -418,7 +418,7 @@ impl Parser<'_> {
                     span: here,
                     location,
                     text: message.into_bytes(),
-                    about: crate::diagnostics::About { other: known.span, ..Default::default() },
+                    about: crate::diagnostics::Subjects { other: known.span, ..Default::default() },
                 });
             }
             return;

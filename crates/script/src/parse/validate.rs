@@ -9,7 +9,7 @@ use crate::types::Flavor;
 
 /// The context of a statement.
 #[derive(Clone, Copy)]
-struct Around {
+struct StatementContext {
     in_loop: bool,
     in_switch: bool,
     /// In a case whose label declares a variable.
@@ -32,7 +32,8 @@ impl Parser<'_> {
 
     fn validate_stmt(&mut self, stmt: StmtId, flavor: Flavor) {
         let hook = flavor == Flavor::Hook;
-        let mut open = vec![(stmt, Around { in_loop: false, in_switch: false, in_cast: false })];
+        let mut open =
+            vec![(stmt, StatementContext { in_loop: false, in_switch: false, in_cast: false })];
         while let Some((stmt, around)) = open.pop() {
             let mut inner = around;
             match &self.program.stmts[stmt].kind {
@@ -56,7 +57,7 @@ impl Parser<'_> {
                     inner.in_switch = true;
                     let cases = switch.cases.iter().rev().map(|case| {
                         let casts = case.types.iter().any(|(_, local)| local.is_some());
-                        (case.body, Around { in_cast: casts, ..inner })
+                        (case.body, StatementContext { in_cast: casts, ..inner })
                     });
                     open.extend(cases);
                     continue;

@@ -93,7 +93,7 @@ struct Complete {
 
 /// A rule that may match now: its data.
 #[derive(Clone, Copy)]
-struct Now<'a> {
+struct RuleData<'a> {
     data: Option<&'a [u8]>,
     /// Whether the connection ends: what has not matched never will.
     over: bool,
@@ -140,7 +140,7 @@ impl Signatures {
                 side.nodes.push(number);
             }
             for rule in &node.pure {
-                let now = Now { data: None, over: false };
+                let now = RuleData { data: None, over: false };
                 if self.conditions_hold(conn, at, *rule, now, host) {
                     self.act(conn, at, *rule, now, host);
                 }
@@ -248,7 +248,7 @@ impl Signatures {
             if !side.complete.iter().any(|known| known.rule == *rule) {
                 side.complete.push(Complete { rule: *rule, data: data.to_vec(), end: *end });
             }
-            let now = Now { data: Some(data), over: false };
+            let now = RuleData { data: Some(data), over: false };
             if self.conditions_hold(conn, at, *rule, now, host) {
                 self.act(conn, at, *rule, now, host);
             }
@@ -279,7 +279,7 @@ impl Signatures {
                 let Some(side) = &conn.sides[at] else { break };
                 let Some(Complete { rule, data, .. }) = side.complete.get(index) else { break };
                 let (rule, data) = (*rule, data.clone());
-                self.match_rule(conn, at, rule, Now { data: Some(&data), over: true }, host);
+                self.match_rule(conn, at, rule, RuleData { data: Some(&data), over: true }, host);
             }
         }
     }
@@ -305,7 +305,7 @@ impl Signatures {
         let nodes = side.nodes.iter().filter_map(|node| self.nodes.get(*node));
         let rules: Vec<usize> = nodes.flat_map(|node| node.pure.iter().copied()).collect();
         for rule in rules {
-            self.match_rule(conn, at, rule, Now { data: None, over: true }, host);
+            self.match_rule(conn, at, rule, RuleData { data: None, over: true }, host);
         }
     }
 
@@ -315,12 +315,12 @@ impl Signatures {
         conn: &mut Connection,
         at: usize,
         rule: usize,
-        now: Now<'_>,
+        now: RuleData<'_>,
         host: &mut dyn Host,
     ) {
         let is_new = conn.sides[at].as_ref().is_some_and(|side| !side.matched.contains(&rule));
         // Conditions see no data here, actions do.
-        if is_new && self.conditions_hold(conn, at, rule, Now { data: None, ..now }, host) {
+        if is_new && self.conditions_hold(conn, at, rule, RuleData { data: None, ..now }, host) {
             self.act(conn, at, rule, now, host);
         }
     }
@@ -330,7 +330,7 @@ impl Signatures {
         conn: &Connection,
         at: usize,
         number: usize,
-        now: Now<'_>,
+        now: RuleData<'_>,
         host: &mut dyn Host,
     ) -> bool {
         let (Some(rule), Some(side)) = (self.rules.get(number), &conn.sides[at]) else {
@@ -358,7 +358,7 @@ impl Signatures {
         conn: &mut Connection,
         at: usize,
         number: usize,
-        now: Now<'_>,
+        now: RuleData<'_>,
         host: &mut dyn Host,
     ) {
         let matched =
@@ -393,11 +393,11 @@ impl Signatures {
         let Some(side) = &conn.sides[at] else { return };
         let Some(node) = self.node_of(side, rule) else { return };
         if node.pure.contains(&rule) {
-            return self.match_rule(conn, at, rule, Now { data: None, over }, host);
+            return self.match_rule(conn, at, rule, RuleData { data: None, over }, host);
         }
         let complete = side.complete.iter().find(|known| known.rule == rule);
         if let Some(data) = complete.map(|known| known.data.clone()) {
-            self.match_rule(conn, at, rule, Now { data: Some(&data), over }, host);
+            self.match_rule(conn, at, rule, RuleData { data: Some(&data), over }, host);
         }
     }
 

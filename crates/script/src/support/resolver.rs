@@ -30,7 +30,7 @@ pub(crate) enum Question {
 
 /// An answer.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum Answer {
     Name(String),
     Addrs(Vec<IpAddr>),
     Text(Vec<u8>),
@@ -55,7 +55,7 @@ struct Jobs {
 
 #[derive(Default)]
 struct Queue {
-    waiting: VecDeque<(Question, Sender<Found>)>,
+    waiting: VecDeque<(Question, Sender<Answer>)>,
     idle: usize,
 }
 
@@ -81,7 +81,7 @@ impl Jobs {
         }
     }
 
-    fn give(&self, to: &Sender<Found>, found: Found) {
+    fn give(&self, to: &Sender<Answer>, found: Answer) {
         // A script that waits no longer takes no answer.
         if to.send(found).is_ok() {
             self.found.fetch_add(1, Ordering::Release);
@@ -91,11 +91,11 @@ impl Jobs {
 
 impl Resolver {
     /// Asks; the answer comes later. Where no thread can be had, or too many questions wait, it is that there is none.
-    pub(crate) fn ask(&mut self, question: Question) -> Receiver<Found> {
+    pub(crate) fn ask(&mut self, question: Question) -> Receiver<Answer> {
         let (to, from) = channel();
         let mut queue = self.jobs.queue();
         if queue.waiting.len() >= WAITING {
-            self.jobs.give(&to, Found::Nothing);
+            self.jobs.give(&to, Answer::Nothing);
             return from;
         }
         queue.waiting.push_back((question, to));
@@ -105,7 +105,7 @@ impl Resolver {
             self.threads += usize::from(thread.spawn(move || jobs.work()).is_ok());
         }
         if self.threads == 0 {
-            queue.waiting.drain(..).for_each(|(_, to)| self.jobs.give(&to, Found::Nothing));
+            queue.waiting.drain(..).for_each(|(_, to)| self.jobs.give(&to, Answer::Nothing));
         }
         drop(queue);
         self.jobs.added.notify_one();
@@ -119,7 +119,7 @@ impl Resolver {
     }
 
     /// Takes an answer, if it has come.
-    pub(crate) fn take(&self, from: &Receiver<Found>) -> Option<Found> {
+    pub(crate) fn take(&self, from: &Receiver<Answer>) -> Option<Answer> {
         let found = from.try_recv().ok()?;
         self.jobs.found.fetch_sub(1, Ordering::Relaxed);
         Some(found)
@@ -127,25 +127,25 @@ impl Resolver {
 }
 
 /// Asks, and waits for the answer.
-pub(crate) fn answer(question: &Question) -> Found {
+pub(crate) fn answer(question: &Question) -> Answer {
     match question {
         Question::Addr(addr) => {
             let named = dns_lookup::getnameinfo(&SocketAddr::new(*addr, 0), NAME_REQUIRED);
-            named.map_or(Found::Nothing, |(name, _)| Found::Name(name))
+            named.map_or(Answer::Nothing, |(name, _)| Answer::Name(name))
         }
         Question::Name(name) => match dns_lookup::lookup_host(name) {
             Ok(found) => {
                 let mut addrs: Vec<IpAddr> = found.collect();
                 addrs.sort_unstable();
                 addrs.dedup();
-                if addrs.is_empty() { Found::Nothing } else { Found::Addrs(addrs) }
+                if addrs.is_empty() { Answer::Nothing } else { Answer::Addrs(addrs) }
             }
-            Err(_) => Found::Nothing,
+            Err(_) => Answer::Nothing,
         },
         Question::Text(name) => {
             let servers = servers(&std::fs::read_to_string("/etc/resolv.conf").unwrap_or_default());
             let found = servers.iter().find_map(|server| query(*server, name));
-            found.map_or(Found::Nothing, Found::Text)
+            found.map_or(Answer::Nothing, Answer::Text)
         }
     }
 }
@@ -297,7 +297,7 @@ mod tests {
                 .collect();
             for (i, from) in asked.iter().enumerate() {
                 let addr: IpAddr = format!("127.0.{}.{}", i / 250, i % 250).parse().unwrap();
-                assert_eq!(from.recv(), Ok(Found::Addrs(vec![addr])));
+                assert_eq!(from.recv(), Ok(Answer::Addrs(vec![addr])));
             }
             assert!(resolver.threads <= THREADS);
         }

@@ -137,7 +137,7 @@ fn line_text(text: &[u8], number: u32) -> String {
 /// An error of a running script is written once for each place in a script, with the connection and the packet; how
 /// often it came again is written at the end.
 #[derive(Clone, Default)]
-pub struct Rich {
+pub struct RichRenderer {
     waiting: Rc<RefCell<Option<Vec<Diagnostic>>>>,
     sites: Rc<RefCell<Sites>>,
 }
@@ -145,7 +145,7 @@ pub struct Rich {
 /// Places that had errors while scripts ran, with the offset in the file and the severity: how often they came again.
 type Sites = BTreeMap<(String, u32, &'static str), u64>;
 
-impl Rich {
+impl RichRenderer {
     /// What takes diagnostics.
     #[must_use]
     pub fn diagnostics(&self) -> Diagnostics {

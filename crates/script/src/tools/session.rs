@@ -8,7 +8,7 @@ use std::rc::Rc;
 use crate::command::{self, Options};
 use crate::diagnostics::Diagnostic;
 use crate::ids::FileId;
-use crate::parse::{Halt, Input, Parser};
+use crate::parse::{Input, ParseEnd, Parser};
 use crate::program::Program;
 use crate::tools::finding::{self, Finding};
 use crate::tools::warn;
@@ -51,7 +51,7 @@ pub struct Session {
     /// Paths of the files that were named, as they were found.
     pub named: Vec<String>,
     /// How reading ended.
-    pub end: Result<(), Halt>,
+    pub end: Result<(), ParseEnd>,
     /// How many of the named files were not reached.
     pub unread: usize,
     /// Whether Zeek's own scripts were found.

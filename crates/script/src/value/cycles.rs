@@ -27,7 +27,7 @@ thread_local! {
     static TYPES: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
     /// Of records of these types, the fields that can: the others need no look.
     static FIELDS: RefCell<HashMap<TypeId, Box<[usize]>>> = RefCell::default();
-    static NOTED: RefCell<Vec<Noted>> = const { RefCell::new(Vec::new()) };
+    static NOTED: RefCell<Vec<CyclicValue>> = const { RefCell::new(Vec::new()) };
     /// How many noted values the next look at them waits for.
     static LIMIT: Cell<usize> = const { Cell::new(AT_LEAST) };
     /// How many values were in use after the last search.
@@ -35,14 +35,14 @@ thread_local! {
 }
 
 /// A value that can be part of a cycle.
-enum Noted {
+enum CyclicValue {
     Record(Weak<Record>),
     Table(Weak<Table>),
     Vector(Weak<Vector>),
     Func(Weak<FuncValue>),
 }
 
-impl Noted {
+impl CyclicValue {
     /// The value, if it exists still.
     fn value(&self) -> Option<Value> {
         Some(match self {
@@ -72,7 +72,7 @@ fn is_cyclic(ty: TypeId) -> bool {
 }
 
 #[inline(never)]
-fn note(value: Noted) {
+fn note(value: CyclicValue) {
     NOTED.with_borrow_mut(|noted| noted.push(value));
 }
 
@@ -80,7 +80,7 @@ fn note(value: Noted) {
 #[inline]
 pub(super) fn record(record: &Rc<Record>) {
     if is_cyclic(record.ty()) {
-        note(Noted::Record(Rc::downgrade(record)));
+        note(CyclicValue::Record(Rc::downgrade(record)));
     }
 }
 
@@ -88,7 +88,7 @@ pub(super) fn record(record: &Rc<Record>) {
 #[inline]
 pub(super) fn table(table: &Rc<Table>) {
     if is_cyclic(table.ty()) {
-        note(Noted::Table(Rc::downgrade(table)));
+        note(CyclicValue::Table(Rc::downgrade(table)));
     }
 }
 
@@ -96,13 +96,13 @@ pub(super) fn table(table: &Rc<Table>) {
 #[inline]
 pub(super) fn vector(vector: &Rc<Vector>) {
     if is_cyclic(vector.ty()) {
-        note(Noted::Vector(Rc::downgrade(vector)));
+        note(CyclicValue::Vector(Rc::downgrade(vector)));
     }
 }
 
 /// A function with captures was made.
 pub(super) fn func(func: &Rc<FuncValue>) {
-    note(Noted::Func(Rc::downgrade(func)));
+    note(CyclicValue::Func(Rc::downgrade(func)));
 }
 
 /// Finds the types that can be part of a cycle, before a program runs.
@@ -223,7 +223,7 @@ pub(crate) fn look() {
 /// Forgets the noted values that were freed. Returns how many exist.
 fn forget_freed() -> usize {
     NOTED.with_borrow_mut(|noted| {
-        noted.retain(Noted::exists);
+        noted.retain(CyclicValue::exists);
         noted.len()
     })
 }
@@ -232,7 +232,7 @@ fn forget_freed() -> usize {
 pub(crate) fn collect() -> usize {
     forget_freed();
     let live: Vec<Value> =
-        NOTED.with_borrow(|noted| noted.iter().filter_map(Noted::value).collect());
+        NOTED.with_borrow(|noted| noted.iter().filter_map(CyclicValue::value).collect());
     let fields = FIELDS.take();
     // References of noted values: to which address, how many, and where `live` has what they refer to.
     let mut targets: HashMap<usize, (usize, Option<usize>)> = HashMap::new();
@@ -377,7 +377,7 @@ mod tests {
         collect();
         assert_eq!(
             NOTED.with_borrow_mut(|noted| {
-                noted.retain(Noted::exists);
+                noted.retain(CyclicValue::exists);
                 noted.len()
             }),
             0

@@ -76,16 +76,16 @@ struct State {
     /// Whether there are, or were, more than [`SMALL`] entries.
     is_indexed: bool,
     /// What few tables have.
-    rare: Option<Box<Rare>>,
+    rare: Option<Box<RareState>>,
 }
 
 /// Most entries, gaps among them, of a table without a hash table: most tables of a connection have one or two.
 const SMALL: usize = 8;
 
 #[derive(Default)]
-struct Rare {
+struct RareState {
     /// The widths of keys that are networks.
-    widths: Option<Widths>,
+    widths: Option<NetworkWidths>,
     patterns: Option<Rc<(PatternSet, Vec<u32>)>>,
     order: Option<Order>,
 }
@@ -100,7 +100,7 @@ struct Order {
     free: Vec<u32>,
 }
 
-impl Rare {
+impl RareState {
     fn with_order() -> Option<Box<Self>> {
         Some(Box::new(Self { order: Some(Order::default()), ..Self::default() }))
     }
@@ -108,14 +108,14 @@ impl Rare {
 
 /// How many networks there are of each width.
 #[derive(Default)]
-struct Widths {
+struct NetworkWidths {
     /// Widths in 128 bits with the number of networks, the longest first.
     all: Vec<(u8, u32)>,
     /// For each width of networks of version 4, whether there are any.
     of_4: u64,
 }
 
-impl Widths {
+impl NetworkWidths {
     fn add(&mut self, key: &Value) {
         let Some(net) = key.as_subnet() else { return };
         match self.all.binary_search_by(|(width, _)| net.width.cmp(width)) {
@@ -165,7 +165,8 @@ impl Table {
     #[must_use]
     pub fn new(ty: TypeId, single: bool, attrs: Option<Rc<TableAttrs>>) -> Rc<Self> {
         let ordered = attrs.as_ref().is_some_and(|attrs| attrs.ordered);
-        let rare = if ordered || order::hashes().is_none() { None } else { Rare::with_order() };
+        let rare =
+            if ordered || order::hashes().is_none() { None } else { RareState::with_order() };
         let table = Rc::new(Self {
             ty: Cell::new(ty),
             single: Cell::new(single),
@@ -543,7 +544,8 @@ impl Table {
 
     /// Removes all entries.
     pub fn clear(&self) {
-        let rare = if self.state.borrow().order().is_some() { Rare::with_order() } else { None };
+        let rare =
+            if self.state.borrow().order().is_some() { RareState::with_order() } else { None };
         let fresh = State { rare, ..State::default() };
         let old = self.state.replace(fresh);
         drop(old);
@@ -702,7 +704,7 @@ impl State {
         Some(&mut self.rare.as_mut()?.order.as_mut()?.slots)
     }
 
-    fn widths(&self) -> Option<&Widths> {
+    fn widths(&self) -> Option<&NetworkWidths> {
         self.rare.as_ref()?.widths.as_ref()
     }
 

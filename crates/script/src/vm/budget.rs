@@ -16,7 +16,7 @@ pub struct Budget {
 
 /// The budget of a run, and what the current handler began with.
 #[derive(Debug)]
-pub(crate) struct Spent {
+pub(crate) struct BudgetState {
     budget: Budget,
     began: Instant,
     resident: u64,
@@ -76,7 +76,7 @@ pub(crate) fn bytes(text: &str) -> Option<u64> {
     Some((number(digits)? * unit as f64) as u64)
 }
 
-impl Spent {
+impl BudgetState {
     pub(crate) fn new(budget: Budget) -> Self {
         Self { budget, began: Instant::now(), resident: 0, checks: 0 }
     }
@@ -153,11 +153,11 @@ mod tests {
     #[test]
     fn time_runs_out() {
         let budget = Budget { time: Some(Duration::from_nanos(1)), memory: None };
-        let mut spent = Spent::new(budget);
+        let mut spent = BudgetState::new(budget);
         spent.begin();
         std::thread::sleep(Duration::from_millis(1));
         assert!(spent.exceeded().is_some_and(|text| text.contains("longer than 1ns")));
-        let mut spent = Spent::new(Budget { time: None, memory: Some(u64::MAX) });
+        let mut spent = BudgetState::new(Budget { time: None, memory: Some(u64::MAX) });
         spent.begin();
         assert_eq!(spent.exceeded(), None);
     }

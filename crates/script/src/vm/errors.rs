@@ -3,7 +3,7 @@
 use super::Vm;
 use crate::ast::ExprKind;
 use crate::describe;
-use crate::diagnostics::{About, Diagnostic, Severity, Traffic};
+use crate::diagnostics::{Diagnostic, Severity, Subjects, Traffic};
 use crate::evaluate::Stop;
 use crate::ids::ExprId;
 use crate::literal::Literal;
@@ -107,7 +107,7 @@ impl Vm<'_> {
         let to_stderr = self.report_event(severity, &location, &text);
         if to_stderr {
             self.m.out.flush();
-            let about = About { traffic: self.traffic(), ..About::default() };
+            let about = Subjects { traffic: self.traffic(), ..Subjects::default() };
             self.p.emit(&Diagnostic { severity, span, location, text, about });
         }
     }

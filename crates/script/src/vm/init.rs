@@ -407,7 +407,7 @@ impl Vm<'_> {
         let mut seen = std::collections::HashSet::new();
         let mut found = Vec::new();
         let mut tables = Vec::new();
-        let mut holders = Holders { record: ty, known: std::collections::HashMap::new() };
+        let mut holders = RecordHolders { record: ty, known: std::collections::HashMap::new() };
         let mut work: Vec<Value> = self.m.globals.clone();
         let used = self.m.stack.iter().take(self.stack_top());
         work.extend(used.filter(|value| value.is_set()).cloned());
@@ -483,12 +483,12 @@ fn merge(own: Option<Rc<TableAttrs>>, declared: Option<Rc<TableAttrs>>) -> Optio
 }
 
 /// Which types have values that can hold a record of one type.
-struct Holders {
+struct RecordHolders {
     record: TypeId,
     known: std::collections::HashMap<TypeId, bool>,
 }
 
-impl Holders {
+impl RecordHolders {
     fn may_hold(&mut self, program: &crate::program::Program, ty: TypeId) -> bool {
         if let Some(known) = self.known.get(&ty) {
             return *known;

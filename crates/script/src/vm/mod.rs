@@ -59,7 +59,7 @@ pub struct Machine {
     /// The longest string that scripts may make.
     pub(crate) max_string: usize,
     /// The budget of handlers, where they have one.
-    pub(crate) budget: Option<budget::Spent>,
+    pub(crate) budget: Option<budget::BudgetState>,
     pub(crate) natives: Natives,
     /// First values of the fields of records, by type.
     pub(crate) templates: Vec<Option<Rc<init::Template>>>,
@@ -260,7 +260,7 @@ impl Machine {
 
     /// Gives every handler a budget.
     pub fn set_budget(&mut self, budget: Option<budget::Budget>) {
-        self.budget = budget.map(budget::Spent::new);
+        self.budget = budget.map(budget::BudgetState::new);
     }
 
     /// Starts the profile of scripts, which is written to standard error or a file when the machine is dropped. Returns whether it

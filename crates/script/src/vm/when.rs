@@ -12,7 +12,7 @@ use super::events::Due;
 use crate::code::WhenPlan;
 use crate::evaluate::Stop;
 use crate::ids::{ExprId, GlobalId, TypeId};
-use crate::support::resolver::{self, Found, Question};
+use crate::support::resolver::{self, Answer, Question};
 use crate::value::{Table, Value};
 
 /// The `when`s that wait.
@@ -40,7 +40,7 @@ struct Lookup {
     /// The type of the answer.
     ty: TypeId,
     question: Question,
-    from: Receiver<Found>,
+    from: Receiver<Answer>,
 }
 
 /// A `when` that waits.
@@ -199,13 +199,13 @@ impl Vm<'_> {
     }
 
     /// An answer about a host as scripts see it.
-    pub(crate) fn host_value(&mut self, question: &Question, found: Found, ty: TypeId) -> Value {
+    pub(crate) fn host_value(&mut self, question: &Question, found: Answer, ty: TypeId) -> Value {
         let addrs = match (question, found) {
-            (_, Found::Name(name)) => return Value::string(name),
-            (_, Found::Text(text)) => return Value::string_owned(text),
-            (_, Found::Addrs(addrs)) => addrs,
-            (Question::Name(_), Found::Nothing) => vec![IpAddr::from([0, 0, 0, 0])],
-            (_, Found::Nothing) => return Value::string("<???>"),
+            (_, Answer::Name(name)) => return Value::string(name),
+            (_, Answer::Text(text)) => return Value::string_owned(text),
+            (_, Answer::Addrs(addrs)) => addrs,
+            (Question::Name(_), Answer::Nothing) => vec![IpAddr::from([0, 0, 0, 0])],
+            (_, Answer::Nothing) => return Value::string("<???>"),
         };
         let table = self.new_table(ty, None);
         for addr in addrs {
@@ -252,7 +252,7 @@ impl Vm<'_> {
         }
         for lookup in std::mem::take(&mut self.m.whens.lookups) {
             let Lookup { trigger, call, ty, question, .. } = lookup;
-            let answer = self.host_value(&question, Found::Nothing, ty);
+            let answer = self.host_value(&question, Answer::Nothing, ty);
             self.m.whens.answers.push((trigger, call, answer));
         }
         self.drain_all()

@@ -65,7 +65,7 @@ pub fn gre_with<'a>(data: &'a [u8], odd: &mut impl FnMut(Error)) -> Result<Gre<'
     let len = header_len(flags);
     let carried = match version {
         0 => carried(data, flags, kind, len).ok_or(truncated)?,
-        1 if kind == 0x880b => Carried { skip: PPP_LEN, need: 0, what: What::Ppp },
+        1 if kind == 0x880b => Carried { skip: PPP_LEN, need: 0, what: Payload::Ppp },
         1 => return Err(Error::EnhancedGreType(kind)),
         other => return Err(Error::UnknownVersion(Layer::Gre, other as u8)),
     };
@@ -81,10 +81,10 @@ pub fn gre_with<'a>(data: &'a [u8], odd: &mut impl FnMut(Error)) -> Result<Gre<'
     }
     let payload = bytes::from(data, start);
     let inner = match carried.what {
-        What::Ip => Inner::Ip(payload),
-        What::Ethernet => Inner::Ethernet(payload),
-        What::Ieee80211 => Inner::Ieee80211(payload),
-        What::Ppp => {
+        Payload::Ip => Inner::Ip(payload),
+        Payload::Ethernet => Inner::Ethernet(payload),
+        Payload::Ieee80211 => Inner::Ieee80211(payload),
+        Payload::Ppp => {
             let protocol = match bytes::u16_at(data, len + 2) {
                 0x0021 => protocol::IPV4,
                 0x0057 => protocol::IPV6,
@@ -105,7 +105,7 @@ fn header_len(flags: u16) -> usize {
     MIN_LEN + 4 * optional.iter().filter(|f| flags & **f != 0).count()
 }
 
-enum What {
+enum Payload {
     Ip,
     Ethernet,
     Ieee80211,
@@ -116,14 +116,14 @@ enum What {
 struct Carried {
     skip: usize,
     need: usize,
-    what: What,
+    what: Payload,
 }
 
 /// The payload of version 0; `None` if it is truncated.
 fn carried(data: &[u8], flags: u16, kind: u16, len: usize) -> Option<Carried> {
     let ethernet = |skip, more_than: usize| {
         let fits = data.len() > len + more_than;
-        fits.then_some(Carried { skip, need: ETHERNET_LEN, what: What::Ethernet })
+        fits.then_some(Carried { skip, need: ETHERNET_LEN, what: Payload::Ethernet })
     };
     match kind {
         0x6558 => ethernet(0, ETHERNET_LEN),
@@ -138,9 +138,9 @@ fn carried(data: &[u8], flags: u16, kind: u16, len: usize) -> Option<Carried> {
             ethernet(ERSPAN_3_LEN + sub, ERSPAN_3_LEN + sub + ETHERNET_LEN)
         }
         _ if is_aruba(kind) => {
-            (data.len() > len).then_some(Carried { skip: 0, need: 0, what: What::Ieee80211 })
+            (data.len() > len).then_some(Carried { skip: 0, need: 0, what: Payload::Ieee80211 })
         }
-        _ => Some(Carried { skip: 0, need: 0, what: What::Ip }),
+        _ => Some(Carried { skip: 0, need: 0, what: Payload::Ip }),
     }
 }
 

@@ -8,7 +8,7 @@ use crate::protocol;
 
 /// Why bytes are not an IP packet of the given version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Misfit {
+pub(super) enum NotIp {
     /// Another version, or too few bytes for IPv4.
     Version,
     /// Fewer bytes than the header says.
@@ -19,25 +19,25 @@ pub(super) enum Misfit {
 
 /// Whether `data` is a packet of IP protocol `protocol` (4 or 41) and of the stated length. Faults
 /// of IPv6 headers are reported in either case.
-pub(super) fn fit(data: &[u8], protocol: u8, odd: &mut impl FnMut(Error)) -> Result<(), Misfit> {
+pub(super) fn fit(data: &[u8], protocol: u8, odd: &mut impl FnMut(Error)) -> Result<(), NotIp> {
     let version = bytes::u8_at(data, 0) >> 4;
     let total = match protocol {
         protocol::IPV6 => {
             if data.len() < 40 {
-                return Err(Misfit::Short);
+                return Err(NotIp::Short);
             }
             ipv6::look(data, odd);
             if version != 6 {
-                return Err(Misfit::Version);
+                return Err(NotIp::Version);
             }
             usize::from(bytes::u16_at(data, 4)) + 40
         }
         protocol::IPV4 if data.len() >= 20 && version == 4 => usize::from(bytes::u16_at(data, 2)),
-        _ => return Err(Misfit::Version),
+        _ => return Err(NotIp::Version),
     };
     match data.len() {
-        len if len < total => Err(Misfit::Short),
-        len if len > total => Err(Misfit::Long),
+        len if len < total => Err(NotIp::Short),
+        len if len > total => Err(NotIp::Long),
         _ => Ok(()),
     }
 }
@@ -62,9 +62,9 @@ pub fn ip_in_ip_with<'a>(
 ) -> Result<&'a [u8], Error> {
     Err(match fit(data, protocol, odd) {
         Ok(()) => return Ok(data),
-        Err(Misfit::Version) => Error::InnerVersion,
-        Err(Misfit::Short) => Error::InnerTooShort,
-        Err(Misfit::Long) => Error::InnerTooLong,
+        Err(NotIp::Version) => Error::InnerVersion,
+        Err(NotIp::Short) => Error::InnerTooShort,
+        Err(NotIp::Long) => Error::InnerTooLong,
     })
 }
 

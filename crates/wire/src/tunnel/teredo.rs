@@ -5,7 +5,7 @@ use gannet_base::Addr;
 use super::Inner;
 use super::Reason;
 use super::Refusal;
-use super::ip_in_ip::Misfit;
+use super::ip_in_ip::NotIp;
 use super::ip_in_ip::fit;
 use crate::bytes;
 use crate::error::Error;
@@ -125,10 +125,10 @@ pub fn teredo_with<'a>(
     let mut bubble_with_payload = false;
     match fit(packet, protocol::IPV6, odd) {
         Ok(()) => {}
-        Err(Misfit::Long) if bubble && payload_len == 0 => {
+        Err(NotIp::Long) if bubble && payload_len == 0 => {
             bubble_with_payload = true;
         }
-        Err(Misfit::Long) => return Err(Refusal::violation("Teredo payload length", shown)),
+        Err(NotIp::Long) => return Err(Refusal::violation("Teredo payload length", shown)),
         Err(_) => {
             let reason = "Truncated Teredo or invalid inner IP version";
             return Err(Refusal::violation(reason, shown));

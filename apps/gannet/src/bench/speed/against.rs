@@ -23,7 +23,7 @@ use super::stages;
 
 /// What another program took.
 #[derive(Clone, Debug)]
-pub(super) struct Other {
+pub(super) struct OtherProgram {
     pub(super) trace: String,
     /// The same for both.
     pub(super) task: &'static str,
@@ -36,7 +36,7 @@ pub(super) struct Other {
     pub(super) wall: Option<(f64, f64)>,
 }
 
-impl Other {
+impl OtherProgram {
     /// How many times gannet's time it took.
     pub(super) fn times(&self) -> f64 {
         self.nanos / self.own
@@ -83,7 +83,7 @@ pub(super) fn run(
     traces: &[PathBuf],
     folder: &Path,
     runs: usize,
-) -> anyhow::Result<Vec<Other>> {
+) -> anyhow::Result<Vec<OtherProgram>> {
     let mut all = Vec::new();
     for trace in traces {
         all.extend(readers(trace, folder, runs)?);
@@ -122,7 +122,7 @@ fn is_there(program: &str) -> bool {
 }
 
 /// dnsjit, turn by turn with gannet.
-fn readers(trace: &Path, folder: &Path, runs: usize) -> anyhow::Result<Vec<Other>> {
+fn readers(trace: &Path, folder: &Path, runs: usize) -> anyhow::Result<Vec<OtherProgram>> {
     if !is_there("dnsjit") {
         return Ok(Vec::new());
     }
@@ -154,7 +154,7 @@ fn readers(trace: &Path, folder: &Path, runs: usize) -> anyhow::Result<Vec<Other
         };
         let walls = Some(wall).zip(least(own.1));
         let own = least(own.0).unwrap_or(f64::NAN);
-        all.push(Other { trace: name.clone(), task, program, nanos, own, wall: walls });
+        all.push(OtherProgram { trace: name.clone(), task, program, nanos, own, wall: walls });
     }
     Ok(all)
 }
@@ -180,7 +180,7 @@ fn lines(said: &str) -> Vec<(f64, f64)> {
 }
 
 /// tcpdump and tshark compared with this program as a separate process.
-fn programs(trace: &Path, folder: &Path, runs: usize) -> anyhow::Result<Vec<Other>> {
+fn programs(trace: &Path, folder: &Path, runs: usize) -> anyhow::Result<Vec<OtherProgram>> {
     let gannet = std::env::current_exe()?;
     let logs = folder.join("logs");
     let packets = stages::count(trace)?.max(1) as f64;
@@ -213,7 +213,7 @@ fn programs(trace: &Path, folder: &Path, runs: usize) -> anyhow::Result<Vec<Othe
         if let (Some(nanos), Some(own)) = (least(theirs), least(own)) {
             let task = "analysis";
             let program = program.to_owned();
-            all.push(Other { trace: name_of(trace), task, program, nanos, own, wall: None });
+            all.push(OtherProgram { trace: name_of(trace), task, program, nanos, own, wall: None });
         }
     }
     Ok(all)

@@ -3,10 +3,10 @@
 use std::fmt::Write;
 
 use super::Figures;
-use super::against::Other;
+use super::against::OtherProgram;
 
 /// One object: the version, the stages, and what others took.
-pub(super) fn render(all: &[Figures], others: &[Other]) -> String {
+pub(super) fn render(all: &[Figures], others: &[OtherProgram]) -> String {
     let mut out =
         format!("{{\n  \"gannet\": {},\n  \"stages\": [", text(env!("CARGO_PKG_VERSION")));
     for (at, f) in all.iter().enumerate() {
@@ -77,7 +77,7 @@ mod tests {
             nanos: vec![1.0, 2.0, 4.0],
             wall: 1.5,
         };
-        let other = Other {
+        let other = OtherProgram {
             trace: "t".into(),
             task: "copy",
             program: "tcpdump 4".into(),

@@ -23,7 +23,7 @@ use super::answers;
 use super::convert;
 
 /// What gets another name.
-pub(super) struct Found {
+pub(super) struct RenameTarget {
     pub(super) name: String,
     pub(super) range: Value,
     /// The path and offset of the declaration.
@@ -31,7 +31,7 @@ pub(super) struct Found {
 }
 
 /// The name at the position of a request; refuses those of Zeek's own scripts.
-pub(super) fn find(document: &Document, params: &Value) -> Result<Found, String> {
+pub(super) fn find(document: &Document, params: &Value) -> Result<RenameTarget, String> {
     let (session, target, at) =
         answers::at(document, params).ok_or("no name of a script is at this position")?;
     let all = query::occurrences(&session.program, target)
@@ -42,7 +42,7 @@ pub(super) fn find(document: &Document, params: &Value) -> Result<Found, String>
     });
     let range = convert::range(session, place.copied().unwrap_or(at));
     let path = path_of(&session.program, all.declared).unwrap_or_default();
-    Ok(Found { name: all.name, range, declared: (path, all.declared.start) })
+    Ok(RenameTarget { name: all.name, range, declared: (path, all.declared.start) })
 }
 
 /// Refuses what scripts name that no user wrote.

@@ -1,6 +1,6 @@
 //! A new block while it is filled with entries about in the order of their homes.
 
-use super::{Block, FREE, Notes, WINDOW, tag_of};
+use super::{Block, BlockState, FREE, WINDOW, tag_of};
 
 /// A new block while it is filled. What it notes is kept here meanwhile, and single tags are read, as a load of sixteen
 /// would stall on those just written.
@@ -44,7 +44,7 @@ impl<T, const HOMES: usize> Filling<T, HOMES> {
 
     /// The block.
     pub(crate) fn finish(mut self) -> Block<T, HOMES> {
-        self.block.set_notes(Notes::of(self.len, self.room));
+        self.block.set_notes(BlockState::of(self.len, self.room));
         self.block
     }
 }

@@ -2,7 +2,7 @@
 //! array of cells gets another size.
 
 use super::{
-    Block, CLOSED, FREE, Layout, NO_CELL, NonNull, Notes, Spot, WINDOW, alloc, allocate, nth,
+    Block, BlockState, CLOSED, FREE, Layout, NO_CELL, NonNull, Spot, WINDOW, alloc, allocate, nth,
     tag_of,
 };
 
@@ -43,7 +43,7 @@ impl<T, const HOMES: usize> Block<T, HOMES> {
     /// A cell that is not initialised, out of those that are free. The caller has seen that there are fewer entries than
     /// cells, so there is one.
     #[inline]
-    fn take_cell(&self, notes: &mut Notes) -> u8 {
+    fn take_cell(&self, notes: &mut BlockState) -> u8 {
         if size_of::<T>() == 0 {
             return 0;
         }
@@ -60,7 +60,7 @@ impl<T, const HOMES: usize> Block<T, HOMES> {
 
     /// Puts a cell, which holds no entry any more, before the free ones.
     #[inline]
-    pub(super) fn free_cell(&mut self, number: u8, notes: &mut Notes) {
+    pub(super) fn free_cell(&mut self, number: u8, notes: &mut BlockState) {
         if size_of::<T>() != 0 {
             // SAFETY: the cell has at least one byte, and callers give one that is not initialised.
             unsafe { self.cell(number).cast::<u8>().write(notes.free) };
@@ -167,7 +167,7 @@ impl<T, const HOMES: usize> Block<T, HOMES> {
     /// Gives the block another number of cells, at least as many as there are entries.
     pub(crate) fn set_room(&mut self, room: usize) {
         assert!(room >= self.len().max(1) && room <= Self::ENTRIES_MAX);
-        let Notes { len, used, .. } = self.notes();
+        let BlockState { len, used, .. } = self.notes();
         let (old, new) = (Self::layout(self.room()), Self::layout(room));
         if size_of::<T>() == 0 || used == len {
             // SAFETY: allocated with the old layout, whose size is not 0 as that of the new one is not; the new one has the same
@@ -182,7 +182,7 @@ impl<T, const HOMES: usize> Block<T, HOMES> {
             // SAFETY: allocated with this layout. No block has it any more, and its entries are in the new memory.
             unsafe { alloc::dealloc(core::mem::replace(&mut self.base, base).as_ptr(), old) };
         }
-        self.set_notes(Notes::of(len, room as u8));
+        self.set_notes(BlockState::of(len, room as u8));
     }
 
     /// Memory of this layout, which has a cell for each entry, with a copy of the block whose first cells are filled, and no

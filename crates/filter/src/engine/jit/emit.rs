@@ -30,28 +30,28 @@ pub(super) struct Tables {
     words: Vec<Box<[u32]>>,
     longs: Vec<Box<[u64]>>,
     /// By set, and the maximum that is looked up.
-    known: HashMap<(usize, u32), Placed>,
+    known: HashMap<(usize, u32), TableLayout>,
 }
 
 /// The address and layout of a table.
 #[derive(Clone, Copy, Debug)]
-enum Placed {
+enum TableLayout {
     Bits(i64),
     Hash { at: i64, drop: u32, factors: [u32; 2], shift: u32 },
     Borders { at: i64, len: usize },
 }
 
 impl Tables {
-    fn of(&mut self, set: (usize, &Set), most: u32) -> Placed {
+    fn of(&mut self, set: (usize, &Set), most: u32) -> TableLayout {
         let Self { bytes, words, longs, known } = self;
         *known.entry((set.0, most)).or_insert_with(|| match set.1.table(most) {
-            Table::Bits(table) => Placed::Bits(place(bytes, table)),
+            Table::Bits(table) => TableLayout::Bits(place(bytes, table)),
             Table::Hash { drop, slots, factors, shift } => {
-                Placed::Hash { at: place(words, slots), drop, factors, shift }
+                TableLayout::Hash { at: place(words, slots), drop, factors, shift }
             }
             Table::Borders(borders) => {
                 let len = borders.len();
-                Placed::Borders { at: place(longs, borders), len }
+                TableLayout::Borders { at: place(longs, borders), len }
             }
         })
     }
@@ -260,7 +260,7 @@ impl<'a, 'f> Emit<'a, 'f> {
             return self.in_ranges(ranges, number);
         }
         match self.tables.of((set, &graph.sets[set]), most) {
-            Placed::Bits(table) => {
+            TableLayout::Bits(table) => {
                 let table = self.b.ins().iconst(types::I64, table);
                 let at = self.b.ins().ushr_imm_u(number, 3);
                 let at = self.b.ins().uextend(types::I64, at);
@@ -271,7 +271,7 @@ impl<'a, 'f> Emit<'a, 'f> {
                 let bit = self.b.ins().band_imm_u(byte, 1);
                 self.b.ins().icmp_imm_u(IntCC::NotEqual, bit, 0)
             }
-            Placed::Hash { at, drop, factors, shift } => {
+            TableLayout::Hash { at, drop, factors, shift } => {
                 let table = self.b.ins().iconst(types::I64, at);
                 let key = if drop > 0 {
                     self.b.ins().ushr_imm_u(number, i64::from(drop))
@@ -289,7 +289,7 @@ impl<'a, 'f> Emit<'a, 'f> {
                 });
                 self.b.ins().bor(found[0], found[1])
             }
-            Placed::Borders { at, len } => {
+            TableLayout::Borders { at, len } => {
                 let mut step = len.div_ceil(2);
                 let table = self.b.ins().iconst(types::I64, at);
                 let wide = self.b.ins().uextend(types::I64, number);
@@ -337,7 +337,7 @@ impl<'a, 'f> Emit<'a, 'f> {
 const MAX_COMPARISONS: usize = 3;
 
 /// The values that are available at a point in the code; each is emitted once where it is visible.
-pub(super) trait Sees {
+pub(super) trait AvailableValues {
     /// Address and offset of a load that is safe here.
     fn address(&mut self, emit: &mut Emit<'_, '_>, graph: &Graph, load: Value) -> (Clif, i32);
 

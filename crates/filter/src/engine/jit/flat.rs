@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value as Clif, types};
 
-use super::emit::{Emit, MAX_SPAN, Seen, Sees};
+use super::emit::{AvailableValues, Emit, MAX_SPAN, Seen};
 use crate::engine::bounds::{Bounds, Reach, reaches};
 use crate::engine::graph::{End, Fault, Graph, Node, Value};
 
@@ -132,7 +132,7 @@ impl Flat {
     }
 }
 
-impl Sees for Flat {
+impl AvailableValues for Flat {
     fn address(&mut self, emit: &mut Emit<'_, '_>, graph: &Graph, load: Value) -> (Clif, i32) {
         let Node::Load { size, base, offset } = graph.node(load) else {
             return (emit.zeros(), 0);

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block as ClifBlock, BlockArg, InstBuilder, Value as Clif, types};
 
-use super::emit::{Emit, Sees};
+use super::emit::{AvailableValues, Emit};
 use super::join::{self, Join, verdict};
 use super::pieces::{self, Piece, Word};
 use crate::bpf::JSET;
@@ -408,7 +408,7 @@ impl Tree {
     }
 }
 
-impl Sees for Tree {
+impl AvailableValues for Tree {
     fn address(&mut self, emit: &mut Emit<'_, '_>, graph: &Graph, load: Value) -> (Clif, i32) {
         let Node::Load { base, offset, .. } = graph.node(load) else {
             return (emit.zeros(), 0);

@@ -10,9 +10,9 @@ fn read(kind: u16, data: &[u8]) -> (String, bool, Vec<String>) {
     let mut cursor = Cursor::new(data, 0);
     let (data, more) = parse(&mut cursor, &record, place, &mut names, &mut notes);
     let notes = notes.iter().map(|n| match n {
-        Note::Weird(name, addl) if addl.is_empty() => (*name).to_owned(),
-        Note::Weird(name, addl) | Note::Limit(name, addl) => format!("{name} {addl}"),
-        Note::Violation(reason) => format!("! {reason}"),
+        MessageNote::Weird(name, addl) if addl.is_empty() => (*name).to_owned(),
+        MessageNote::Weird(name, addl) | MessageNote::Limit(name, addl) => format!("{name} {addl}"),
+        MessageNote::Violation(reason) => format!("! {reason}"),
     });
     (format!("{data:?}"), more, notes.collect())
 }

@@ -110,12 +110,12 @@ pub(crate) fn krb_error(code: u8, text: &[u8]) -> Vec<u8> {
 }
 
 fn read(data: &[u8]) -> Option<Message<'_>> {
-    parse(data, &mut Aside::default()).ok()
+    parse(data, &mut ParsedFacts::default()).ok()
 }
 
 /// The error for bytes that are not a message.
 fn said(data: &[u8]) -> String {
-    crate::support::said(parse(data, &mut Aside::default()).unwrap_err())
+    crate::support::said(parse(data, &mut ParsedFacts::default()).unwrap_err())
 }
 
 #[test]
@@ -174,11 +174,11 @@ fn times_run_over() {
 proptest! {
     #[test]
     fn any_bytes_are_read(data in prop::collection::vec(any::<u8>(), 0..200), at in 0usize..400) {
-        let _ = parse(&data, &mut Aside::default());
+        let _ = parse(&data, &mut ParsedFacts::default());
         let mut message = as_rep();
         for (to, from) in message.iter_mut().skip(at).zip(&data) {
             *to = *from;
         }
-        let _ = parse(&message, &mut Aside::default());
+        let _ = parse(&message, &mut ParsedFacts::default());
     }
 }

@@ -1,6 +1,6 @@
 //! software.log: software of hosts, by its own identification.
 //!
-//! Analyzers report what they [`Found`]; it is parsed ([`version`](self), browsers separately) and
+//! Analyzers report what they [`DetectedSoftware`]; it is parsed ([`version`](self), browsers separately) and
 //! logged once a day for each host, name and version.
 
 mod browser;
@@ -52,7 +52,7 @@ gannet_log::row! {
 
 /// Software that was seen.
 #[derive(Clone, Copy, Debug)]
-pub struct Found<'a> {
+pub struct DetectedSoftware<'a> {
     /// Host that runs it.
     pub host: Addr,
     /// On which port, for some servers.
@@ -93,7 +93,7 @@ struct Host {
 }
 
 impl Tracker {
-    pub(super) fn found(&mut self, logs: &mut Logs, now: Time, found: &Found<'_>) {
+    pub(super) fn found(&mut self, logs: &mut Logs, now: Time, found: &DetectedSoftware<'_>) {
         let key = (found.host, found.port, found.kind, found.text.into());
         if self.latest.get(&key).is_some_and(|at| now < *at + REPEATS) {
             return;
@@ -127,7 +127,7 @@ impl Tracker {
     }
 }
 
-fn log(logs: &mut Logs, ts: Time, found: &Found<'_>, software: &Software) {
+fn log(logs: &mut Logs, ts: Time, found: &DetectedSoftware<'_>, software: &Software) {
     let version = &software.version;
     logs.write(&SoftwareRow {
         ts,
@@ -157,7 +157,12 @@ mod tests {
         let mut tracker = Tracker::default();
         let mut found = |at, host: u8, text: &str| {
             let host = Addr::v4([10, 0, 0, host]);
-            let found = Found { host, port: Some(80), kind: "HTTP::SERVER", text: text.as_bytes() };
+            let found = DetectedSoftware {
+                host,
+                port: Some(80),
+                kind: "HTTP::SERVER",
+                text: text.as_bytes(),
+            };
             tracker.found(&mut logs, Time::from_secs(at), &found);
             logs.counts().first().map_or(0, |c| c.rows)
         };

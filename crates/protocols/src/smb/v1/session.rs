@@ -32,7 +32,7 @@ use crate::smb::events::Smb1SessionSetupAndxRequest;
 use crate::smb::events::Smb1SessionSetupAndxResponse;
 use crate::smb::events::Smb1TreeConnectAndxRequest;
 use crate::smb::events::Smb1TreeConnectAndxResponse;
-use crate::support::Wrong;
+use crate::support::RecordFault;
 use crate::support::filetime::time;
 
 pub(super) fn negotiate(cx: &mut Context<'_>, h: Header, data: &[u8]) -> Read<()> {
@@ -138,7 +138,7 @@ pub(super) fn negotiated(
                 security_blob: None,
             });
         }
-        index => return Err(Wrong::Case { record, index: index.into() }),
+        index => return Err(RecordFault::Case { record, index: index.into() }),
     }
     cx.raise(|c| Smb1NegotiateResponse { c, hdr: h.record, response });
     Ok(())
@@ -211,7 +211,7 @@ pub(super) fn setup_request<C: Commands>(
         0x0a => ("SMB1_session_setup_andx_request_lanman", 22),
         0x0c => ("SMB1_session_setup_andx_request_ntlm_extended_security", 26),
         0x0d => ("SMB1_session_setup_andx_request_ntlm_nonextended_security", 28),
-        index => return Err(Wrong::Case { record, index: index.into() }),
+        index => return Err(RecordFault::Case { record, index: index.into() }),
     };
     let at = CommandPosition { offset: at.offset + 1, ..at };
     let c = &mut outer.inner(inner);

@@ -3,7 +3,7 @@
 use gannet_event::Connection;
 use gannet_event::TableOf;
 
-use crate::support::text::Upper;
+use crate::support::text::UpperCase;
 
 gannet_event::record! {
     /// A header field.
@@ -12,7 +12,7 @@ gannet_event::record! {
         /// Its name as it was sent.
         original_name: &'a [u8] = "original_name",
         /// Its name in upper case.
-        name: Upper<'a> = "name",
+        name: UpperCase<'a> = "name",
         /// Its value.
         value: &'a [u8] = "value",
     }

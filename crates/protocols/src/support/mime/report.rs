@@ -18,7 +18,7 @@ use super::events::MimeOneHeader;
 use super::events::MimeSegmentData;
 use crate::Context;
 use crate::Hear;
-use crate::support::text::Upper;
+use crate::support::text::UpperCase;
 
 /// Bytes of content that one `mime_entity_data` or `mime_all_data` carries at the most: longer content comes
 /// in several.
@@ -220,7 +220,7 @@ fn overlap(cx: &Context<'_>) -> usize {
 }
 
 fn record<'a>(original_name: &'a [u8], value: &'a [u8]) -> HeaderRec<'a> {
-    HeaderRec { original_name, name: Upper(original_name), value }
+    HeaderRec { original_name, name: UpperCase(original_name), value }
 }
 
 #[cfg(test)]

@@ -972,7 +972,7 @@ pub fn rotate_leftovers(vm: &mut Vm<'_>) -> Result<()> {
 fn rotate_leftover(
     vm: &mut Vm<'_>,
     folder: &std::path::Path,
-    log: &crate::support::logs::Leftover,
+    log: &crate::support::logs::UnrotatedLog,
 ) -> Result<()> {
     let file = log.file.display().to_string();
     let own = vm.function_named(&log.postprocessor).filter(|func| processes_rotation(vm, *func));

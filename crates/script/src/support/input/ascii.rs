@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 
-use super::{Beat, Mode, Out, Read, Source, Stamp, ValueFormat, prefixed};
+use super::{FileVersion, MessageSink, Mode, PeriodicAction, Read, Source, ValueFormat, prefixed};
 use crate::support::field::{Column, Field, Kind, Protocol};
 
 /// Options: the constants of the module `InputAscii`, which `$config` may change.
@@ -48,7 +48,7 @@ pub(super) struct Ascii {
     file: Option<BufReader<File>>,
     header: Vec<u8>,
     places: Vec<ColumnPosition>,
-    stamp: Stamp,
+    stamp: FileVersion,
     /// Lines read, from the first time on that the file was open.
     line: Option<u64>,
 }
@@ -75,7 +75,7 @@ impl Ascii {
             file: None,
             header: Vec::new(),
             places: Vec::new(),
-            stamp: Stamp::default(),
+            stamp: FileVersion::default(),
             line: None,
         }
     }
@@ -84,7 +84,7 @@ impl Ascii {
         self.options.separator.first().copied().unwrap_or(b'\t')
     }
 
-    fn open_file(&mut self, out: &mut Out) -> bool {
+    fn open_file(&mut self, out: &mut MessageSink) -> bool {
         if self.file.is_some() {
             return true;
         }
@@ -109,7 +109,7 @@ impl Ascii {
         true
     }
 
-    fn read_header(&mut self, cached: bool, out: &mut Out) -> bool {
+    fn read_header(&mut self, cached: bool, out: &mut MessageSink) -> bool {
         let fails = self.options.fail_on_file_problem;
         if !cached {
             let Some(line) = self.next_line(out) else {
@@ -155,7 +155,7 @@ impl Ascii {
 
     /// The next line that is neither empty nor a comment; of the header line the text behind
     /// `#fields`.
-    fn next_line(&mut self, out: &mut Out) -> Option<Vec<u8>> {
+    fn next_line(&mut self, out: &mut MessageSink) -> Option<Vec<u8>> {
         let separator = self.separator();
         let file = self.file.as_mut()?;
         loop {
@@ -189,7 +189,11 @@ impl Ascii {
     }
 
     /// The values of a line; an error if reading ends there, nothing if the line is passed over.
-    fn fields(&self, line: &[u8], out: &mut Out) -> Result<Option<Vec<Field<'static>>>, ()> {
+    fn fields(
+        &self,
+        line: &[u8],
+        out: &mut MessageSink,
+    ) -> Result<Option<Vec<Field<'static>>>, ()> {
         let parts = split(line, self.separator());
         let mut fields = Vec::with_capacity(self.places.len());
         for place in &self.places {
@@ -232,7 +236,7 @@ impl Ascii {
 }
 
 /// A protocol by its name, or a warning.
-pub(super) fn parse_protocol(name: &[u8], out: &mut Out) -> Protocol {
+pub(super) fn parse_protocol(name: &[u8], out: &mut MessageSink) -> Protocol {
     Protocol::parse(name).unwrap_or_else(|| {
         let name = String::from_utf8_lossy(name);
         out.warning(format!("Tried to parse invalid/unknown protocol: {name}"));
@@ -245,7 +249,7 @@ fn split(line: &[u8], separator: u8) -> Vec<&[u8]> {
 }
 
 impl Read for Ascii {
-    fn open(&mut self, out: &mut Out) -> bool {
+    fn open(&mut self, out: &mut MessageSink) -> bool {
         if self.options.separator.len() != 1 {
             out.error("separator length has to be 1. Separator will be truncated.");
         }
@@ -255,7 +259,7 @@ impl Read for Ascii {
         self.update(out)
     }
 
-    fn update(&mut self, out: &mut Out) -> bool {
+    fn update(&mut self, out: &mut MessageSink) -> bool {
         let goes_on = !self.options.fail_on_file_problem;
         if !self.open_file(out) {
             return goes_on;
@@ -263,7 +267,7 @@ impl Read for Ascii {
         self.line = Some(0);
         out.at = Some((self.path.clone(), 0));
         if self.source.mode == Mode::Reread {
-            let Some(stamp) = Stamp::of(&self.path) else {
+            let Some(stamp) = FileVersion::of(&self.path) else {
                 out.problem(!goes_on, format!("Could not get stat for {}", self.path), true);
                 self.file = None;
                 return goes_on;
@@ -301,10 +305,10 @@ impl Read for Ascii {
         true
     }
 
-    fn heartbeat(&mut self, out: &mut Out) -> Beat {
+    fn heartbeat(&mut self, out: &mut MessageSink) -> PeriodicAction {
         if !self.open_file(out) || self.source.mode == Mode::Manual {
-            return Beat::Nothing;
+            return PeriodicAction::Nothing;
         }
-        Beat::Update
+        PeriodicAction::Update
     }
 }

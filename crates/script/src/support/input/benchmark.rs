@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::{Beat, Message, Mode, Out, Read, Source};
+use super::{Message, MessageSink, Mode, PeriodicAction, Read, Source};
 use crate::support::field::{Column, Field, Kind, Protocol};
 use crate::support::order::Random;
 
@@ -45,7 +45,7 @@ impl Benchmark {
         Benchmark { source, columns, options, rows, random }
     }
 
-    fn field(&mut self, kind: &Kind, out: &mut Out) -> Option<Field<'static>> {
+    fn field(&mut self, kind: &Kind, out: &mut MessageSink) -> Option<Field<'static>> {
         let number = self.random.next();
         // 192.168.17.1
         let address = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 168, 17, 1];
@@ -88,12 +88,12 @@ fn now() -> f64 {
 }
 
 impl Read for Benchmark {
-    fn open(&mut self, out: &mut Out) -> bool {
+    fn open(&mut self, out: &mut MessageSink) -> bool {
         self.update(out);
         true
     }
 
-    fn update(&mut self, out: &mut Out) -> bool {
+    fn update(&mut self, out: &mut MessageSink) -> bool {
         let columns = self.columns.clone();
         let rows = (self.rows * self.options.heartbeat_interval).min(ROWS_MAX) as u64;
         for _ in 0..rows {
@@ -108,10 +108,10 @@ impl Read for Benchmark {
         true
     }
 
-    fn heartbeat(&mut self, out: &mut Out) -> Beat {
+    fn heartbeat(&mut self, out: &mut MessageSink) -> PeriodicAction {
         self.rows = (self.rows * self.options.factor).trunc() + self.options.add as f64;
         if self.source.mode == Mode::Manual {
-            return Beat::Nothing;
+            return PeriodicAction::Nothing;
         }
         if self.options.factor != 1.0 || self.options.add != 0 {
             let arguments = vec![Field::Count(self.rows as u64), Field::Time(now())];
@@ -121,6 +121,6 @@ impl Read for Benchmark {
             out.disable();
         }
         out.messages.push(Message::Event("HeartbeatDone", Vec::new()));
-        Beat::Nothing
+        PeriodicAction::Nothing
     }
 }

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::Read as _;
 
-use super::{Beat, Mode, Out, Read, Source, Stamp, prefixed};
+use super::{FileVersion, MessageSink, Mode, PeriodicAction, Read, Source, prefixed};
 use crate::support::field::{Column, Field, Kind};
 
 /// Options: the constants of the module `InputBinary`.
@@ -30,7 +30,7 @@ pub(super) struct Binary {
     path: String,
     chunk_size: usize,
     file: Option<File>,
-    stamp: Stamp,
+    stamp: FileVersion,
     opened: bool,
 }
 
@@ -45,12 +45,12 @@ impl Binary {
             path,
             chunk_size,
             file: None,
-            stamp: Stamp::default(),
+            stamp: FileVersion::default(),
             opened: false,
         }
     }
 
-    fn open_file(&mut self, out: &mut Out) -> bool {
+    fn open_file(&mut self, out: &mut MessageSink) -> bool {
         self.file = File::open(&self.path).ok();
         if self.file.is_none() {
             out.error(format!("Init: cannot open {}", self.path));
@@ -59,8 +59,8 @@ impl Binary {
     }
 
     /// Whether the file has changed; `None` after an error.
-    fn changed(&mut self, out: &mut Out) -> Option<bool> {
-        let stamp = Stamp::of(&self.path);
+    fn changed(&mut self, out: &mut MessageSink) -> Option<bool> {
+        let stamp = FileVersion::of(&self.path);
         match stamp {
             None => {
                 out.error(format!("Could not get stat for {}", self.path));
@@ -80,7 +80,7 @@ impl Binary {
 }
 
 impl Read for Binary {
-    fn open(&mut self, out: &mut Out) -> bool {
+    fn open(&mut self, out: &mut MessageSink) -> bool {
         if self.source.source.is_empty() {
             out.error("No source path provided");
             return false;
@@ -106,7 +106,7 @@ impl Read for Binary {
         true
     }
 
-    fn update(&mut self, out: &mut Out) -> bool {
+    fn update(&mut self, out: &mut MessageSink) -> bool {
         if std::mem::replace(&mut self.opened, true) {
             if self.source.mode == Mode::Reread {
                 match self.changed(out) {
@@ -128,7 +128,11 @@ impl Read for Binary {
         true
     }
 
-    fn heartbeat(&mut self, _: &mut Out) -> Beat {
-        if self.source.mode == Mode::Manual { Beat::Nothing } else { Beat::Update }
+    fn heartbeat(&mut self, _: &mut MessageSink) -> PeriodicAction {
+        if self.source.mode == Mode::Manual {
+            PeriodicAction::Nothing
+        } else {
+            PeriodicAction::Update
+        }
     }
 }

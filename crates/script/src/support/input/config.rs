@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 
-use super::{Beat, Message, Mode, Out, Read, Source, Stamp, ValueFormat};
+use super::{FileVersion, Message, MessageSink, Mode, PeriodicAction, Read, Source, ValueFormat};
 use crate::support::field::{Field, Kind};
 
 /// The type of an option of the scripts.
@@ -42,18 +42,24 @@ pub(super) struct Config {
     source: Source,
     options: ConfigOptions,
     file: Option<BufReader<File>>,
-    stamp: Stamp,
+    stamp: FileVersion,
     /// The last values read.
     values: HashMap<String, Vec<u8>>,
 }
 
 impl Config {
     pub(super) fn new(source: Source, options: ConfigOptions) -> Self {
-        Config { source, options, file: None, stamp: Stamp::default(), values: HashMap::new() }
+        Config {
+            source,
+            options,
+            file: None,
+            stamp: FileVersion::default(),
+            values: HashMap::new(),
+        }
     }
 
     /// Opens the file; returns whether reading may continue, which it does also without a file.
-    fn open_file(&mut self, out: &mut Out) -> bool {
+    fn open_file(&mut self, out: &mut MessageSink) -> bool {
         if self.file.is_none() {
             let Ok(file) = File::open(&self.source.source) else {
                 let fails = self.options.fail_on_file_problem;
@@ -104,7 +110,7 @@ impl Config {
         Some((name, &rest[..len]))
     }
 
-    fn line(&mut self, line: &[u8], unseen: &mut HashSet<String>, out: &mut Out) {
+    fn line(&mut self, line: &[u8], unseen: &mut HashSet<String>, out: &mut MessageSink) {
         let shown = String::from_utf8_lossy(line);
         let Some((name, value)) = self.parts(line) else {
             return out.warning(format!(
@@ -145,17 +151,17 @@ impl Config {
 }
 
 impl Read for Config {
-    fn open(&mut self, out: &mut Out) -> bool {
+    fn open(&mut self, out: &mut MessageSink) -> bool {
         self.update(out)
     }
 
-    fn update(&mut self, out: &mut Out) -> bool {
+    fn update(&mut self, out: &mut MessageSink) -> bool {
         let goes_on = !self.options.fail_on_file_problem;
         if !self.open_file(out) {
             return goes_on;
         }
         if self.source.mode == Mode::Reread {
-            let Some(stamp) = Stamp::of(&self.source.source) else {
+            let Some(stamp) = FileVersion::of(&self.source.source) else {
                 out.problem(
                     !goes_on,
                     format!("Could not get stat for {}", self.source.source),
@@ -189,7 +195,11 @@ impl Read for Config {
         true
     }
 
-    fn heartbeat(&mut self, _: &mut Out) -> Beat {
-        if self.source.mode == Mode::Manual { Beat::Nothing } else { Beat::Update }
+    fn heartbeat(&mut self, _: &mut MessageSink) -> PeriodicAction {
+        if self.source.mode == Mode::Manual {
+            PeriodicAction::Nothing
+        } else {
+            PeriodicAction::Update
+        }
     }
 }

@@ -92,9 +92,9 @@ pub enum Message {
     /// An event to raise, by name, with its arguments.
     Event(&'static str, Vec<Field<'static>>),
     /// A warning.
-    Warning(Note),
+    Warning(ReaderMessage),
     /// An error. The stream is disabled.
-    Error(Note),
+    Error(ReaderMessage),
     /// The stream is disabled.
     Disabled,
 }
@@ -102,14 +102,14 @@ pub enum Message {
 /// A warning or an error with its text and position. Zeek's report has both; events get only the
 /// text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Note {
+pub struct ReaderMessage {
     /// The text.
     pub text: String,
     /// The file and line that it is about; empty where there is none.
     pub place: String,
 }
 
-impl std::fmt::Display for Note {
+impl std::fmt::Display for ReaderMessage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let between = if self.place.is_empty() { "" } else { ": " };
         write!(f, "{}{between}{}", self.place, self.text)
@@ -118,7 +118,7 @@ impl std::fmt::Display for Note {
 
 /// Where readers put their messages.
 #[derive(Debug, Default)]
-struct Out {
+struct MessageSink {
     messages: Vec<Message>,
     quiet: bool,
     suppressed: u64,
@@ -127,20 +127,20 @@ struct Out {
     at: Option<(String, u64)>,
 }
 
-impl Out {
+impl MessageSink {
     fn disable(&mut self) {
         if !std::mem::replace(&mut self.disabled, true) {
             self.messages.push(Message::Disabled);
         }
     }
 
-    fn note(&self, text: String) -> Note {
+    fn note(&self, text: String) -> ReaderMessage {
         let place = match &self.at {
             None => String::new(),
             Some((file, 0)) => file.clone(),
             Some((file, line)) => format!("{file}, line {line}"),
         };
-        Note { text, place }
+        ReaderMessage { text, place }
     }
 
     fn warning(&mut self, text: String) {
@@ -191,17 +191,17 @@ impl Out {
 /// One kind of reader.
 trait Read: Send {
     /// Reads for the first time; `false` disables the stream.
-    fn open(&mut self, out: &mut Out) -> bool;
+    fn open(&mut self, out: &mut MessageSink) -> bool;
     /// Reads again; `false` disables the stream.
-    fn update(&mut self, out: &mut Out) -> bool;
+    fn update(&mut self, out: &mut MessageSink) -> bool;
     /// What to do once in a while.
-    fn heartbeat(&mut self, out: &mut Out) -> Beat;
+    fn heartbeat(&mut self, out: &mut MessageSink) -> PeriodicAction;
     /// Ends reading, when the stream is removed or the process ends.
     fn close(&mut self) {}
 }
 
 /// A periodic action of a reader.
-enum Beat {
+enum PeriodicAction {
     Nothing,
     Update,
 }
@@ -209,7 +209,7 @@ enum Beat {
 /// A source that is read.
 pub struct InputStream {
     reader: Box<dyn Read>,
-    out: Out,
+    out: MessageSink,
 }
 
 impl std::fmt::Debug for InputStream {
@@ -220,7 +220,7 @@ impl std::fmt::Debug for InputStream {
 
 impl InputStream {
     fn new(reader: impl Read + 'static) -> (Self, Vec<Message>) {
-        let mut stream = InputStream { reader: Box::new(reader), out: Out::default() };
+        let mut stream = InputStream { reader: Box::new(reader), out: MessageSink::default() };
         if !stream.reader.open(&mut stream.out) {
             stream.out.error("Init failed");
             stream.out.error("terminating thread");
@@ -304,8 +304,8 @@ impl InputStream {
     pub fn heartbeat(&mut self) -> Vec<Message> {
         if !self.out.disabled {
             match self.reader.heartbeat(&mut self.out) {
-                Beat::Nothing => {}
-                Beat::Update => {
+                PeriodicAction::Nothing => {}
+                PeriodicAction::Update => {
                     if !self.out.disabled && !self.reader.update(&mut self.out) {
                         self.out.disable();
                     }
@@ -335,16 +335,16 @@ fn prefixed(source: &str, prefix: &str) -> String {
 
 /// Identifies a state of a file: inode, modification time in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Stamp {
+struct FileVersion {
     inode: u64,
     modified: i64,
 }
 
-impl Stamp {
+impl FileVersion {
     fn of(path: &str) -> Option<Self> {
         use std::os::unix::fs::MetadataExt;
         let meta = std::fs::metadata(path).ok()?;
-        Some(Stamp { inode: meta.ino(), modified: meta.mtime() })
+        Some(FileVersion { inode: meta.ino(), modified: meta.mtime() })
     }
 }
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::io::ioctl_fionbio;
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use super::{Beat, Message, Mode, Out, Read, Source};
+use super::{Message, MessageSink, Mode, PeriodicAction, Read, Source};
 use crate::support::field::{Column, Field, Kind};
 use crate::support::logs::reason;
 use crate::support::text::convert::scan;
@@ -101,7 +101,7 @@ impl Records {
         Records { pipe, buffer: Vec::new(), searched: 0 }
     }
 
-    fn next(&mut self, separator: &[u8], out: &mut Out) -> Record {
+    fn next(&mut self, separator: &[u8], out: &mut MessageSink) -> Record {
         loop {
             let from = self.searched;
             if !separator.is_empty()
@@ -213,7 +213,7 @@ impl Raw {
         self.source.mode == Mode::Stream
     }
 
-    fn open_input(&mut self, out: &mut Out) -> bool {
+    fn open_input(&mut self, out: &mut MessageSink) -> bool {
         if self.executes {
             return self.execute(out);
         }
@@ -245,7 +245,7 @@ impl Raw {
         true
     }
 
-    fn execute(&mut self, out: &mut Out) -> bool {
+    fn execute(&mut self, out: &mut MessageSink) -> bool {
         let mut command = Command::new("/bin/sh");
         command.arg0("sh").arg("-c").arg(&self.path).process_group(0).stdout(Stdio::piped());
         command.stdin(if self.input.is_empty() { Stdio::null() } else { Stdio::piped() });
@@ -291,7 +291,7 @@ impl Raw {
         true
     }
 
-    fn write_input(&mut self, out: &mut Out) {
+    fn write_input(&mut self, out: &mut MessageSink) {
         let Some(stdin) = &mut self.stdin else { return };
         // Writes as much input as the command accepts, since it may also write.
         while let Some(rest) = self.input.get(self.input_from..).filter(|rest| !rest.is_empty()) {
@@ -322,7 +322,7 @@ impl Raw {
     }
 
     /// Prepares to read again; `None` if there is nothing to read, or the error that ends reading.
-    fn reopen(&mut self, out: &mut Out) -> Result<bool, ()> {
+    fn reopen(&mut self, out: &mut MessageSink) -> Result<bool, ()> {
         match self.source.mode {
             Mode::Stream => {
                 if !self.executes
@@ -355,7 +355,7 @@ impl Raw {
 
     /// Reads available data of standard output or standard error; returns whether reading may
     /// continue.
-    fn drain(&mut self, of_errors: bool, out: &mut Out) -> bool {
+    fn drain(&mut self, of_errors: bool, out: &mut MessageSink) -> bool {
         loop {
             if !of_errors && self.input_from < self.input.len() {
                 self.write_input(out);
@@ -377,7 +377,7 @@ impl Raw {
     }
 
     /// Whether the command ended, which is reported.
-    fn ended(&mut self, out: &mut Out) -> bool {
+    fn ended(&mut self, out: &mut MessageSink) -> bool {
         let Some(child) = &mut self.child else { return false };
         let until = Instant::now() + END_WAIT;
         let status = loop {
@@ -416,7 +416,7 @@ impl Raw {
 }
 
 impl Read for Raw {
-    fn open(&mut self, out: &mut Out) -> bool {
+    fn open(&mut self, out: &mut MessageSink) -> bool {
         if self.source.source.is_empty() {
             out.error("No source path provided");
             return false;
@@ -462,7 +462,7 @@ impl Read for Raw {
         true
     }
 
-    fn update(&mut self, out: &mut Out) -> bool {
+    fn update(&mut self, out: &mut MessageSink) -> bool {
         if !std::mem::replace(&mut self.first, false) {
             match self.reopen(out) {
                 Ok(true) => {}
@@ -479,8 +479,12 @@ impl Read for Raw {
         !self.ended(out)
     }
 
-    fn heartbeat(&mut self, _: &mut Out) -> Beat {
-        if self.source.mode == Mode::Manual { Beat::Nothing } else { Beat::Update }
+    fn heartbeat(&mut self, _: &mut MessageSink) -> PeriodicAction {
+        if self.source.mode == Mode::Manual {
+            PeriodicAction::Nothing
+        } else {
+            PeriodicAction::Update
+        }
     }
 
     fn close(&mut self) {

@@ -5,7 +5,7 @@ use rusqlite::{Connection, OpenFlags, Statement};
 
 use super::ascii::parse_protocol;
 use super::value::addr;
-use super::{Beat, Mode, Out, Read, Source, ValueFormat};
+use super::{MessageSink, Mode, PeriodicAction, Read, Source, ValueFormat};
 use crate::support::field::{Column, Field, Kind, Protocol};
 use crate::support::text::convert::scan;
 
@@ -31,7 +31,7 @@ impl Sqlite {
         Sqlite { source, columns, format, query: String::new(), connection: None }
     }
 
-    fn rows(&self, connection: &Connection, out: &mut Out) -> Result<(), String> {
+    fn rows(&self, connection: &Connection, out: &mut MessageSink) -> Result<(), String> {
         let mut statement = connection.prepare(&self.query).map_err(|error| failed(&error))?;
         let mut places = Vec::with_capacity(self.columns.len());
         for column in &self.columns {
@@ -69,7 +69,7 @@ impl Sqlite {
         &self,
         column: &Column,
         value: ValueRef<'_>,
-        out: &mut Out,
+        out: &mut MessageSink,
     ) -> Result<Field<'static>, String> {
         let text = || match value {
             ValueRef::Text(text) | ValueRef::Blob(text) => text.to_vec(),
@@ -144,7 +144,7 @@ fn place(statement: &Statement<'_>, name: &str) -> Result<Option<usize>, String>
 }
 
 impl Read for Sqlite {
-    fn open(&mut self, out: &mut Out) -> bool {
+    fn open(&mut self, out: &mut MessageSink) -> bool {
         if self.source.mode != Mode::Manual {
             out.error("SQLite only supports manual reading mode.");
             return false;
@@ -173,7 +173,7 @@ impl Read for Sqlite {
         true
     }
 
-    fn update(&mut self, out: &mut Out) -> bool {
+    fn update(&mut self, out: &mut MessageSink) -> bool {
         let Some(connection) = &self.connection else { return false };
         let read = self.rows(connection, out);
         if let Err(error) = &read {
@@ -182,7 +182,7 @@ impl Read for Sqlite {
         read.is_ok()
     }
 
-    fn heartbeat(&mut self, _: &mut Out) -> Beat {
-        Beat::Nothing
+    fn heartbeat(&mut self, _: &mut MessageSink) -> PeriodicAction {
+        PeriodicAction::Nothing
     }
 }

@@ -41,7 +41,7 @@ fn complaints(messages: &[Message]) -> Vec<String> {
 }
 
 fn note(text: &str) -> Message {
-    Message::Error(Note { text: text.to_owned(), place: String::new() })
+    Message::Error(ReaderMessage { text: text.to_owned(), place: String::new() })
 }
 
 fn string(text: &str) -> Field<'static> {
@@ -176,7 +176,7 @@ fn a_file_that_is_missing_is_a_warning_once() {
         InputStream::ascii(source, columns(&[("c", Kind::Count)]), AsciiOptions::default());
     assert_eq!(
         messages,
-        [Message::Warning(Note {
+        [Message::Warning(ReaderMessage {
             text: format!("Init: cannot open {path}"),
             place: String::new()
         })]
@@ -477,7 +477,7 @@ proptest! {
         let kinds = [Kind::String, Kind::Int, Kind::Count, Kind::Double, Kind::Addr, set(Kind::Count)];
         // Backslashes are doubled in logs and not read as such, and what is empty is a text.
         prop_assume!(!text.contains(&b'\\') && !text.is_empty());
-        let mut out = Out::default();
+        let mut out = MessageSink::default();
         for (field, kind) in fields.iter().zip(&kinds) {
             let mut written = Vec::new();
             format.row(&mut written, std::slice::from_ref(field));
@@ -493,7 +493,7 @@ proptest! {
             Kind::Bool, Kind::Int, Kind::Count, Kind::Port, Kind::Subnet, Kind::Addr, Kind::Double, Kind::String,
             Kind::Pattern, set(Kind::Subnet), Kind::Func,
         ];
-        let mut out = Out::default();
+        let mut out = MessageSink::default();
         for kind in &kinds {
             for text in [text.as_slice(), other.as_bytes()] {
                 let before = out.messages.len();

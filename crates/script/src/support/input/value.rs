@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::net::Ipv6Addr;
 
-use super::Out;
+use super::MessageSink;
 use crate::support::field::{Field, Kind, Protocol};
 use crate::support::text::convert::scan;
 
@@ -42,7 +42,7 @@ impl ValueFormat {
         text: &[u8],
         name: &str,
         kind: &Kind,
-        out: &mut Out,
+        out: &mut MessageSink,
     ) -> Option<Field<'static>> {
         self.parse_at(text, name, kind, out, 0)
     }
@@ -52,7 +52,7 @@ impl ValueFormat {
         text: &[u8],
         name: &str,
         kind: &Kind,
-        out: &mut Out,
+        out: &mut MessageSink,
         depth: u32,
     ) -> Option<Field<'static>> {
         if !self.unset_field.is_empty() && text == self.unset_field {
@@ -112,7 +112,7 @@ impl ValueFormat {
         text: &[u8],
         name: &str,
         of: &Kind,
-        out: &mut Out,
+        out: &mut MessageSink,
         depth: u32,
     ) -> Option<Vec<Field<'static>>> {
         if text == self.empty_field {
@@ -161,12 +161,12 @@ pub(super) fn unescaped(text: &[u8]) -> Vec<u8> {
     }
 }
 
-fn out_of_range(text: &[u8], out: &mut Out) {
+fn out_of_range(text: &[u8], out: &mut MessageSink) {
     out.warning(format!("Number '{}' out of supported range.", shown(text)));
 }
 
 /// Warns of a number that is none (`rest` is `None`) or has something behind it; returns whether there is one.
-fn check(text: &[u8], rest: Option<&[u8]>, out: &mut Out) -> bool {
+fn check(text: &[u8], rest: Option<&[u8]>, out: &mut MessageSink) -> bool {
     match rest {
         None if text.is_empty() => {
             out.warning("Got empty string for number field".to_owned());
@@ -188,7 +188,7 @@ fn check(text: &[u8], rest: Option<&[u8]>, out: &mut Out) -> bool {
     }
 }
 
-fn integer(text: &[u8], nonnegative: bool, out: &mut Out) -> Option<(bool, u64)> {
+fn integer(text: &[u8], nonnegative: bool, out: &mut MessageSink) -> Option<(bool, u64)> {
     let scanned = scan(text, 10);
     if !check(text, scanned.map(|(_, _, rest)| rest), out) {
         return None;
@@ -204,7 +204,7 @@ fn integer(text: &[u8], nonnegative: bool, out: &mut Out) -> Option<(bool, u64)>
     value.map(|value| (negative, value))
 }
 
-fn double(text: &[u8], out: &mut Out) -> Option<f64> {
+fn double(text: &[u8], out: &mut MessageSink) -> Option<f64> {
     let scanned = scan_double(text);
     if !check(text, scanned.map(|(_, rest)| rest), out) {
         return None;
@@ -259,7 +259,7 @@ fn decimal_len(text: &[u8]) -> usize {
     len
 }
 
-fn port(text: &[u8], out: &mut Out) -> Option<Field<'static>> {
+fn port(text: &[u8], out: &mut MessageSink) -> Option<Field<'static>> {
     let stripped = text.trim_ascii();
     let slash = stripped.iter().position(|byte| *byte == b'/');
     let mut protocol = Protocol::Unknown;
@@ -281,7 +281,7 @@ fn port(text: &[u8], out: &mut Out) -> Option<Field<'static>> {
     Some(Field::Port(u32::try_from(value).unwrap_or(u32::MAX), protocol))
 }
 
-fn subnet(text: &[u8], out: &mut Out) -> Option<Field<'static>> {
+fn subnet(text: &[u8], out: &mut MessageSink) -> Option<Field<'static>> {
     let unescaped = unescaped(text);
     let unescaped = unescaped.trim_ascii();
     let Some(slash) = unescaped.iter().position(|byte| *byte == b'/') else {
@@ -297,7 +297,7 @@ fn subnet(text: &[u8], out: &mut Out) -> Option<Field<'static>> {
 }
 
 /// An address; zeros, after a warning, where it is none.
-pub(super) fn addr(text: &[u8], out: &mut Out) -> [u8; 16] {
+pub(super) fn addr(text: &[u8], out: &mut MessageSink) -> [u8; 16] {
     if text.contains(&b':') {
         let inner =
             text.strip_prefix(b"[").and_then(|text| text.strip_suffix(b"]")).unwrap_or(text);
@@ -344,7 +344,7 @@ fn inet_aton(text: &[u8]) -> Option<u32> {
     Some((leading << bits) as u32 | last)
 }
 
-fn pattern(text: &[u8], out: &mut Out) -> Option<Field<'static>> {
+fn pattern(text: &[u8], out: &mut MessageSink) -> Option<Field<'static>> {
     let candidate = unescaped(text);
     if let Some(rest) = candidate.strip_prefix(b"/")
         && let Some(closing) = rest.iter().rposition(|byte| *byte == b'/')

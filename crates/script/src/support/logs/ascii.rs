@@ -546,7 +546,7 @@ impl Drop for AsciiWriter {
 
 /// A log that an earlier run left without rotating it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Leftover {
+pub struct UnrotatedLog {
     /// The log.
     pub file: PathBuf,
     /// The name without folder and extension.
@@ -571,7 +571,7 @@ pub struct Leftover {
 pub fn leftover_logs(
     folder: &Path,
     config: &AsciiConfig,
-) -> Result<(Vec<Leftover>, Vec<String>), String> {
+) -> Result<(Vec<UnrotatedLog>, Vec<String>), String> {
     let entries = fs::read_dir(folder).map_err(|error| {
         format!(
             "failed to open directory '{}' in search of leftover logs: {}",
@@ -606,7 +606,7 @@ pub fn leftover_logs(
     Ok((found, problems))
 }
 
-fn leftover(file: &Path, shadow: PathBuf, config: &AsciiConfig) -> Result<Leftover, String> {
+fn leftover(file: &Path, shadow: PathBuf, config: &AsciiConfig) -> Result<UnrotatedLog, String> {
     let text = fs::read_to_string(&shadow)
         .map_err(|error| format!("Failed to open {}: {}", shadow.display(), reason(&error)))?;
     let mut lines = text.split('\n');
@@ -624,7 +624,15 @@ fn leftover(file: &Path, shadow: PathBuf, config: &AsciiConfig) -> Result<Leftov
     };
     let (opened, closed) = (time(&shadow)?, time(file)?);
     let path = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-    Ok(Leftover { file: file.to_owned(), path, extension, postprocessor, opened, closed, shadow })
+    Ok(UnrotatedLog {
+        file: file.to_owned(),
+        path,
+        extension,
+        postprocessor,
+        opened,
+        closed,
+        shadow,
+    })
 }
 
 /// The path with `prefix` in front of its last part.

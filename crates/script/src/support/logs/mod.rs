@@ -23,7 +23,7 @@ mod json;
 mod sqlite;
 mod text;
 
-pub use ascii::{AsciiConfig, AsciiWriter, Leftover, Rotated, TextRow, leftover_logs};
+pub use ascii::{AsciiConfig, AsciiWriter, Rotated, TextRow, UnrotatedLog, leftover_logs};
 pub use json::{JsonFormat, StringPolicy, TimeFormat};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteConfig, SqliteWriter};

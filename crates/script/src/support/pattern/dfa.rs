@@ -54,7 +54,7 @@ struct Cache {
     /// The state that a search is in as long as nothing begins to match.
     idle: Option<Idle>,
     /// For each state that was looked at, the bytes that lead out of it where they are few.
-    loops: Vec<Option<Option<Leaving>>>,
+    loops: Vec<Option<Option<LeavingBytes>>>,
     /// By which bytes a match may begin, at the begin of a string and elsewhere.
     first: [Option<Box<[bool; 256]>>; 2],
 }
@@ -64,11 +64,11 @@ struct Cache {
 struct Idle {
     state: u32,
     /// The bytes that do not.
-    leaving: Leaving,
+    leaving: LeavingBytes,
 }
 
 #[derive(Debug)]
-enum Leaving {
+enum LeavingBytes {
     Never,
     One(u8),
     Two(u8, u8),
@@ -76,25 +76,25 @@ enum Leaving {
     More(Box<[bool; 256]>),
 }
 
-impl Leaving {
+impl LeavingBytes {
     fn new(leaves: Box<[bool; 256]>) -> Self {
         let mut bytes = (0..=255_u8).filter(|byte| leaves[usize::from(*byte)]);
         match [bytes.next(), bytes.next(), bytes.next(), bytes.next()] {
-            [None, ..] => Leaving::Never,
-            [Some(a), None, ..] => Leaving::One(a),
-            [Some(a), Some(b), None, _] => Leaving::Two(a, b),
-            [Some(a), Some(b), Some(c), None] => Leaving::Three(a, b, c),
-            _ => Leaving::More(leaves),
+            [None, ..] => LeavingBytes::Never,
+            [Some(a), None, ..] => LeavingBytes::One(a),
+            [Some(a), Some(b), None, _] => LeavingBytes::Two(a, b),
+            [Some(a), Some(b), Some(c), None] => LeavingBytes::Three(a, b, c),
+            _ => LeavingBytes::More(leaves),
         }
     }
 
     fn find(&self, bytes: &[u8]) -> Option<usize> {
         match self {
-            Leaving::Never => None,
-            Leaving::One(a) => memchr::memchr(*a, bytes),
-            Leaving::Two(a, b) => memchr::memchr2(*a, *b, bytes),
-            Leaving::Three(a, b, c) => memchr::memchr3(*a, *b, *c, bytes),
-            Leaving::More(leaves) => bytes.iter().position(|byte| leaves[usize::from(*byte)]),
+            LeavingBytes::Never => None,
+            LeavingBytes::One(a) => memchr::memchr(*a, bytes),
+            LeavingBytes::Two(a, b) => memchr::memchr2(*a, *b, bytes),
+            LeavingBytes::Three(a, b, c) => memchr::memchr3(*a, *b, *c, bytes),
+            LeavingBytes::More(leaves) => bytes.iter().position(|byte| leaves[usize::from(*byte)]),
         }
     }
 }
@@ -128,10 +128,10 @@ impl Dfa {
     }
 
     /// Calls `f` with a walk that begins at the start.
-    pub(super) fn walk<R>(&self, f: impl FnOnce(&mut Walk<'_>) -> R) -> R {
+    pub(super) fn walk<R>(&self, f: impl FnOnce(&mut DfaWalk<'_>) -> R) -> R {
         let mut cache = self.cache.borrow_mut();
         let state = self.start_state(&mut cache);
-        f(&mut Walk { dfa: self, cache: &mut cache, state })
+        f(&mut DfaWalk { dfa: self, cache: &mut cache, state })
     }
 
     /// A walk that can be interrupted.
@@ -143,12 +143,12 @@ impl Dfa {
     pub(super) fn resume<R>(
         &self,
         position: &mut Position,
-        f: impl FnOnce(&mut Walk<'_>) -> R,
+        f: impl FnOnce(&mut DfaWalk<'_>) -> R,
     ) -> R {
         let mut cache = self.cache.borrow_mut();
         self.start_state(&mut cache);
         let state = self.intern(&mut cache, position.0.to_vec());
-        let mut walk = Walk { dfa: self, cache: &mut cache, state };
+        let mut walk = DfaWalk { dfa: self, cache: &mut cache, state };
         let result = f(&mut walk);
         position.0 = walk.known().of.clone();
         result
@@ -168,7 +168,7 @@ impl Dfa {
                 return None;
             }
             let mut walk =
-                Walk { dfa: self, state: self.start_state(&mut cache), cache: &mut cache };
+                DfaWalk { dfa: self, state: self.start_state(&mut cache), cache: &mut cache };
             if begin {
                 walk.begin();
             }
@@ -211,7 +211,7 @@ impl Dfa {
 
     /// Finds the state that searches are in most of the time.
     fn find_idle(&self, cache: &mut Cache) -> Option<Idle> {
-        let mut walk = Walk { dfa: self, state: self.start_state(cache), cache: &mut *cache };
+        let mut walk = DfaWalk { dfa: self, state: self.start_state(cache), cache: &mut *cache };
         walk.begin();
         let begin = walk.state;
         let from_begin = self.targets(cache, begin)?;
@@ -222,7 +222,7 @@ impl Dfa {
         }
         let leaves = self.targets(cache, state)?.map(|target| target != state);
         let few = leaves.iter().filter(|leaves| **leaves).count() <= 128;
-        few.then(|| Idle { state, leaving: Leaving::new(Box::new(leaves)) })
+        few.then(|| Idle { state, leaving: LeavingBytes::new(Box::new(leaves)) })
     }
 
     /// The next byte at `at` or behind it that leads out of a state; none where it is not left by few bytes. Returns also the state, which may have got
@@ -244,7 +244,7 @@ impl Dfa {
             let leaving = self.targets(cache, state).and_then(|targets| {
                 let leaves = targets.map(|target| target != state);
                 let few = leaves.iter().filter(|leaves| **leaves).count() <= 3;
-                few.then(|| Leaving::new(Box::new(leaves)))
+                few.then(|| LeavingBytes::new(Box::new(leaves)))
             });
             let again = self.intern(cache, of.unwrap_or_default().to_vec());
             if again != state {
@@ -374,13 +374,13 @@ impl Dfa {
 }
 
 /// A walk through the automaton.
-pub(super) struct Walk<'a> {
+pub(super) struct DfaWalk<'a> {
     dfa: &'a Dfa,
     cache: &'a mut Cache,
     state: u32,
 }
 
-impl Walk<'_> {
+impl DfaWalk<'_> {
     fn known(&self) -> &Known {
         &self.cache.states[(self.state & OFFSET) as usize / self.dfa.stride]
     }

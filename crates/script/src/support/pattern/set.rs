@@ -1,6 +1,6 @@
 //! Several patterns matched at once.
 
-use super::dfa::{Dfa, Position, Walk};
+use super::dfa::{Dfa, DfaWalk, Position};
 use super::nfa::{BEGIN, Fragment};
 use super::parse::Parser;
 use super::{PatternStats, until_nul};
@@ -63,7 +63,7 @@ impl PatternSet {
         self.on_match(string, |walk| walk.accepts()).unwrap_or(false)
     }
 
-    fn on_match<R>(&self, string: &[u8], f: impl FnOnce(&mut Walk<'_>) -> R) -> Option<R> {
+    fn on_match<R>(&self, string: &[u8], f: impl FnOnce(&mut DfaWalk<'_>) -> R) -> Option<R> {
         self.dfa.as_ref()?.walk(|walk| {
             walk.begin();
             walk.run(string);
@@ -89,7 +89,7 @@ impl PatternSet {
         let before = matches.len();
         let mut begun = 0;
         dfa.resume(&mut position, |walk| {
-            let mut note = |walk: &Walk<'_>, at: u64| {
+            let mut note = |walk: &DfaWalk<'_>, at: u64| {
                 for number in walk.accepted() {
                     if !matches.iter().any(|(known, _)| known == number) {
                         matches.push((*number, at));

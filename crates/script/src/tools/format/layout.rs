@@ -10,7 +10,7 @@ const MAX_EMPTY: usize = 2;
 
 /// What a bracket, or the file, holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Holds {
+enum BracketContents {
     /// The file or an `export`: declarations.
     Declarations,
     /// Statements in braces on lines of their own.
@@ -36,7 +36,7 @@ struct Control {
 /// An open bracket.
 #[derive(Clone, Debug)]
 struct Frame {
-    holds: Holds,
+    holds: BracketContents,
     /// Level of what it holds.
     level: usize,
     /// Level of its closing brace.
@@ -64,7 +64,7 @@ struct Frame {
 }
 
 impl Frame {
-    fn new(holds: Holds, level: usize, close: usize) -> Self {
+    fn new(holds: BracketContents, level: usize, close: usize) -> Self {
         Self {
             holds,
             level,
@@ -94,7 +94,7 @@ impl Frame {
     }
 
     fn is_inside(&self) -> bool {
-        matches!(self.holds, Holds::Inside(_))
+        matches!(self.holds, BracketContents::Inside(_))
     }
 }
 
@@ -125,7 +125,7 @@ pub(super) fn lay_out(source: &[u8], pieces: &[Piece]) -> Result<Vec<u8>, Unform
         source,
         pieces,
         sizes: tokens::sizes(pieces),
-        frames: vec![Frame::new(Holds::Declarations, 0, 0)],
+        frames: vec![Frame::new(BracketContents::Declarations, 0, 0)],
         conditions: Vec::new(),
         out: Vec::with_capacity(source.len() + source.len() / 16),
     };
@@ -272,7 +272,9 @@ impl Layout<'_> {
                     let least = self.control_level(frame, next.word());
                     depth.clamp(least, least + 1)
                 }
-                Some(Word::Case | Word::Default) if frame.holds == Holds::Cases => frame.level,
+                Some(Word::Case | Word::Default) if frame.holds == BracketContents::Cases => {
+                    frame.level
+                }
                 _ if next.is(Op::BraceLeft) && !frame.body_done => self.level(frame),
                 _ => self.level(frame),
             },
@@ -336,7 +338,7 @@ impl Layout<'_> {
         let before = self.pieces[..at].iter().rposition(|piece| piece.kind != Kind::Comment);
         let context = spacing::Context {
             bracket: self.frames.last().and_then(|frame| match frame.holds {
-                Holds::Inside(bracket) => Some(bracket),
+                BracketContents::Inside(bracket) => Some(bracket),
                 _ => None,
             }),
             conditional: self.frames.last().is_some_and(|frame| frame.conditionals > 0),
@@ -363,7 +365,7 @@ impl Layout<'_> {
             if header && let Some(frame) = self.frames.last_mut() {
                 frame.header = false;
             }
-            self.open(Holds::Inside(bracket), 0, 0);
+            self.open(BracketContents::Inside(bracket), 0, 0);
             return Ok((place, spacing));
         }
         if piece.is(Op::ParenRight) || piece.is(Op::BracketRight) || piece.is(Op::BraceRight) {
@@ -374,7 +376,7 @@ impl Layout<'_> {
         Ok((place, spacing))
     }
 
-    fn open(&mut self, holds: Holds, level: usize, close: usize) {
+    fn open(&mut self, holds: BracketContents, level: usize, close: usize) {
         self.frames.push(Frame::new(holds, level, close));
     }
 
@@ -394,7 +396,9 @@ impl Layout<'_> {
             {
                 self.control_level(frame, Some(word))
             }
-            Some(Word::Case | Word::Default) if frame.holds == Holds::Cases => frame.level,
+            Some(Word::Case | Word::Default) if frame.holds == BracketContents::Cases => {
+                frame.level
+            }
             _ => self.level(frame),
         };
         let after_else = frame.controls.last().is_some_and(|control| control.word == Word::Else);
@@ -403,7 +407,7 @@ impl Layout<'_> {
             && !frame.body_done
             && at > 0
             && self.pieces[at - 1].word() == Some(Word::Else);
-        let items = frame.holds == Holds::Items;
+        let items = frame.holds == BracketContents::Items;
         let level = match (items, else_if) {
             // Statements are not items: in broken text that has some, they keep the level of the items.
             (true, _) => frame.level,
@@ -461,13 +465,13 @@ impl Layout<'_> {
         let Some(frame) = self.frames.last_mut() else { return };
         match &piece.kind {
             Kind::Token(Token::Op(Op::Semicolon)) if !frame.is_inside() => frame.end_statement(),
-            Kind::Token(Token::Op(Op::Comma)) if frame.holds == Holds::Items => {
+            Kind::Token(Token::Op(Op::Comma)) if frame.holds == BracketContents::Items => {
                 frame.end_statement();
             }
             Kind::Token(Token::Op(Op::Question)) => frame.conditionals += 1,
             Kind::Token(Token::Op(Op::Colon)) if frame.conditionals > 0 => frame.conditionals -= 1,
             Kind::Token(Token::Op(Op::Colon))
-                if frame.holds == Holds::Cases
+                if frame.holds == BracketContents::Cases
                     && matches!(frame.first, Some(Word::Case | Word::Default)) =>
             {
                 frame.end_statement();
@@ -499,7 +503,7 @@ impl Layout<'_> {
         let Some(frame) = self.frames.last_mut() else { return PiecePosition::Same };
         if frame.is_inside() {
             let place = if newline { self.continued(at) } else { PiecePosition::Same };
-            self.open(Holds::Inside(Bracket::Brace), 0, 0);
+            self.open(BracketContents::Inside(Bracket::Brace), 0, 0);
             return place;
         }
         if frame.at_start {
@@ -512,43 +516,43 @@ impl Layout<'_> {
                 None => frame.level + usize::from(frame.in_case) + 1,
             };
             frame.statement = level;
-            self.open(Holds::Block { lambda: false }, level, level);
+            self.open(BracketContents::Block { lambda: false }, level, level);
             return PiecePosition::Level(level);
         }
         let level = frame.statement;
         if frame.first == Some(Word::Timeout) {
-            self.open(Holds::Block { lambda: false }, level + 1, level + 1);
+            self.open(BracketContents::Block { lambda: false }, level + 1, level + 1);
             return PiecePosition::Level(level + 1);
         }
         if frame.first == Some(Word::Switch) {
             let (own, cases) = if newline { (level + 1, level + 1) } else { (level, level) };
-            self.open(Holds::Cases, cases, own);
+            self.open(BracketContents::Cases, cases, own);
             return if newline { PiecePosition::Level(level + 1) } else { PiecePosition::Same };
         }
         if frame.first == Some(Word::Export) && last_word == Some(Word::Export) {
-            self.open(Holds::Declarations, level + 1, level);
+            self.open(BracketContents::Declarations, level + 1, level);
             return PiecePosition::Same;
         }
-        let declares = frame.holds == Holds::Declarations;
+        let declares = frame.holds == BracketContents::Declarations;
         if declares && matches!(frame.first, Some(Word::Function | Word::Event | Word::Hook)) {
-            self.open(Holds::Block { lambda: false }, level + 1, level + 1);
+            self.open(BracketContents::Block { lambda: false }, level + 1, level + 1);
             return PiecePosition::Level(level + 1);
         }
         if frame.lambda && !frame.schedule {
             frame.lambda = false;
             if one_line {
-                self.open(Holds::Inside(Bracket::Brace), 0, 0);
+                self.open(BracketContents::Inside(Bracket::Brace), 0, 0);
                 return if newline { self.continued(at) } else { PiecePosition::Same };
             }
-            self.open(Holds::Block { lambda: true }, level + 1, level + 1);
+            self.open(BracketContents::Block { lambda: true }, level + 1, level + 1);
             return PiecePosition::Level(level + 1);
         }
         frame.schedule = false;
         let place = if newline { self.continued(at) } else { PiecePosition::Same };
         if ends_line && !one_line {
-            self.open(Holds::Items, level + 1, level);
+            self.open(BracketContents::Items, level + 1, level);
         } else {
-            self.open(Holds::Inside(Bracket::Brace), 0, 0);
+            self.open(BracketContents::Inside(Bracket::Brace), 0, 0);
         }
         place
     }
@@ -586,9 +590,9 @@ impl Layout<'_> {
         let continued = self.continued(at);
         let frame = self.frames.pop().ok_or_else(wrong)?;
         let fits = match frame.holds {
-            Holds::Inside(Bracket::Brace) => piece.is(Op::BraceRight),
-            Holds::Inside(Bracket::Square) => piece.is(Op::BracketRight),
-            Holds::Inside(_) => piece.is(Op::ParenRight),
+            BracketContents::Inside(Bracket::Brace) => piece.is(Op::BraceRight),
+            BracketContents::Inside(Bracket::Square) => piece.is(Op::BracketRight),
+            BracketContents::Inside(_) => piece.is(Op::ParenRight),
             _ => piece.is(Op::BraceRight),
         };
         if !fits {
@@ -596,7 +600,7 @@ impl Layout<'_> {
         }
         let Some(outer) = self.frames.last_mut() else { return Err(wrong()) };
         Ok(match frame.holds {
-            Holds::Inside(bracket) => {
+            BracketContents::Inside(bracket) => {
                 if bracket == Bracket::Header {
                     outer.at_start = true;
                     outer.body_done = false;
@@ -604,15 +608,17 @@ impl Layout<'_> {
                 }
                 if newline { continued } else { PiecePosition::Same }
             }
-            Holds::Items => {
+            BracketContents::Items => {
                 if newline {
                     PiecePosition::Level(frame.close)
                 } else {
                     PiecePosition::Same
                 }
             }
-            Holds::Block { lambda: true } => PiecePosition::Level(frame.close),
-            Holds::Block { lambda: false } | Holds::Cases | Holds::Declarations => {
+            BracketContents::Block { lambda: true } => PiecePosition::Level(frame.close),
+            BracketContents::Block { lambda: false }
+            | BracketContents::Cases
+            | BracketContents::Declarations => {
                 outer.end_statement();
                 PiecePosition::Level(frame.close)
             }

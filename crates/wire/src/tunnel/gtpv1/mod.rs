@@ -7,7 +7,7 @@ pub use elements::elements;
 
 use super::Inner;
 use super::Refusal;
-use super::ip_in_ip::Misfit;
+use super::ip_in_ip::NotIp;
 use super::ip_in_ip::fit;
 use crate::bytes;
 use crate::error::Error;
@@ -205,9 +205,9 @@ fn packet<'a>(data: &'a [u8], odd: &mut impl FnMut(Error)) -> Result<Inner<'a>, 
     };
     let reason = match fit(data, version, odd) {
         Ok(()) => return Ok(Inner::Ip(data)),
-        Err(Misfit::Version) => "Invalid IP version in wrapped packet",
-        Err(Misfit::Short) => "Truncated GTPv1",
-        Err(Misfit::Long) => "GTPv1 payload length",
+        Err(NotIp::Version) => "Invalid IP version in wrapped packet",
+        Err(NotIp::Short) => "Truncated GTPv1",
+        Err(NotIp::Long) => "GTPv1 payload length",
     };
     Err(Refusal::violation(reason, &[]))
 }

@@ -9,7 +9,7 @@ use crate::ids::{FuncId, TypeId};
 use crate::vm::Vm;
 
 /// How an event reaches scripts.
-pub(super) struct Way {
+pub(super) struct EventRoute {
     pub(super) kind: Kind,
     /// Whether statistics count it.
     pub(super) is_counted: bool,
@@ -92,7 +92,7 @@ impl Kind {
     }
 }
 
-impl Way {
+impl EventRoute {
     pub(super) fn new(vm: &Vm<'_>, decl: &'static Decl, stores_all: bool) -> Self {
         let is_counted = matches!(
             decl.name,
