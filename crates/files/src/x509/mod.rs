@@ -158,6 +158,16 @@ pub fn parse(data: &[u8]) -> Result<Certificate, DerError> {
     Parts::read(data)?.facts()
 }
 
+/// The certificate that `data` begins with as DER has it: what is signed stays as it came, the rest is encoded again.
+///
+/// # Errors
+/// Those of [`parse`].
+pub fn encoded(data: &[u8]) -> Result<Vec<u8>, DerError> {
+    let parts = Parts::read(data)?;
+    let [head, tail] = around_signed(&parts)?;
+    Ok([&head, parts.to_be_signed.raw, &tail].concat())
+}
+
 /// Whether `data` begins with a certificate that [`parse`] takes: without its words and without its
 /// hash, which cost most.
 ///
@@ -247,11 +257,7 @@ impl<'a> Parts<'a> {
         let facts = self.extensions.facts(&mut weirds);
         let (subject_line, issuer_line) = (self.subject.line(), self.issuer.line());
         Ok(Certificate {
-            fingerprint: fingerprint(
-                &self.to_be_signed,
-                &self.signature_algorithm,
-                &self.signature,
-            )?,
+            fingerprint: fingerprint(self)?,
             version: (self.version.wrapping_add(1)).cast_unsigned(),
             serial,
             is_self_signed: subject_line == issuer_line,
@@ -274,24 +280,25 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// SHA-256 of the certificate as DER has it: what is signed stays as it came, the rest is encoded
-/// again.
-fn fingerprint(
-    to_be_signed: &Element<'_>,
-    algorithm: &Algorithm<'_>,
-    signature: &Element<'_>,
-) -> Result<String, DerError> {
-    let mut tail = Vec::new();
-    algorithm.encode(&mut tail)?;
-    encode_bits(signature, &mut tail)?;
-    let mut head = Vec::new();
-    push_header(0x30, to_be_signed.raw.len() + tail.len(), &mut head);
+/// SHA-256 of the certificate as [DER](encoded) has it.
+fn fingerprint(parts: &Parts<'_>) -> Result<String, DerError> {
+    let [head, tail] = around_signed(parts)?;
     let mut hashes =
         hash::Hashes::new(hash::HashSelection { sha256: true, ..hash::HashSelection::default() });
-    for part in [&head, to_be_signed.raw, &tail] {
+    for part in [&head, parts.to_be_signed.raw, &tail] {
         hashes.update(part);
     }
     Ok(hashes.finish().sha256.unwrap_or_default())
+}
+
+/// What is before and behind that which is signed, encoded again.
+fn around_signed(parts: &Parts<'_>) -> Result<[Vec<u8>; 2], DerError> {
+    let mut tail = Vec::new();
+    parts.signature_algorithm.encode(&mut tail)?;
+    encode_bits(&parts.signature, &mut tail)?;
+    let mut head = Vec::new();
+    push_header(0x30, parts.to_be_signed.raw.len() + tail.len(), &mut head);
+    Ok([head, tail])
 }
 
 /// Makes sure that an element has a universal tag.
@@ -403,6 +410,9 @@ mod tests {
         ber.extend(&der[4..]);
         ber.extend([0, 0]);
         assert_eq!(parse(&ber), parse(&der));
+        // What follows a certificate is no part of it.
+        assert_eq!(encoded(&ber), Ok(der.clone()));
+        assert_eq!(encoded(&[&der[..], b"more"].concat()), Ok(der));
     }
 
     #[test]

@@ -843,6 +843,7 @@ fn add_file_analyzer(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
 fn certificate_string(_: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let der = arg(args, 0).opaque().and_then(|o| o.with(|c: &mut Certificate| c.0.clone()));
     let Some(der) = der else { return Ok(Value::string("")) };
+    let der = gannet_files::x509::encoded(&der).unwrap_or(der);
     if !arg(args, 1).truth() {
         return Ok(Value::string_owned(der));
     }
