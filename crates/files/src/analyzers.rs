@@ -13,9 +13,11 @@ use crate::ocsp;
 use crate::ocsp_raise;
 use crate::pe;
 use crate::rows;
+use crate::x509;
+use crate::x509_raise;
 
-/// Bytes of an OCSP response that are kept to be read at its end.
-const MAX_OCSP: usize = 1 << 20;
+/// Bytes of an OCSP message or a certificate that are kept to be read at its end.
+const MAX_KEPT: usize = 1 << 20;
 
 /// The analyzers of one file.
 #[derive(Debug, Default)]
@@ -25,6 +27,8 @@ pub(crate) struct Analyzers {
     ocsp: Option<Vec<u8>>,
     /// The same of a request, where a listener asks for it.
     ocsp_request: Option<Vec<u8>>,
+    /// The same of a certificate, where a listener asks for it.
+    x509: Option<Vec<u8>>,
     pe: Option<Box<pe::Parser>>,
     /// The analyzer whose format the file violates, not reported yet, and the reason.
     pub(crate) failure: Option<(&'static str, String)>,
@@ -46,6 +50,8 @@ pub(crate) struct Results {
     ocsp: Option<Vec<u8>>,
     /// The same of a request, where a listener asks for it.
     ocsp_request: Option<Vec<u8>>,
+    /// The same of a certificate.
+    x509: Option<Vec<u8>>,
     pe: Option<Box<pe::Parser>>,
 }
 
@@ -97,6 +103,7 @@ impl Analyzers {
         }
         keep(&mut self.ocsp, data);
         keep(&mut self.ocsp_request, data);
+        keep(&mut self.x509, data);
     }
 
     /// Adds an analyzer that a listener asks for by Zeek's name; returns whether it is one of these.
@@ -104,6 +111,7 @@ impl Analyzers {
         let (kept, name) = match analyzer {
             "Files::ANALYZER_OCSP_REPLY" => (&mut self.ocsp, "OCSP_REPLY"),
             "Files::ANALYZER_OCSP_REQUEST" => (&mut self.ocsp_request, "OCSP_REQUEST"),
+            "Files::ANALYZER_X509" => (&mut self.x509, "X509"),
             _ => return false,
         };
         if kept.is_none() {
@@ -129,6 +137,7 @@ impl Analyzers {
         self.hashes = None;
         self.ocsp = None;
         self.ocsp_request = None;
+        self.x509 = None;
     }
 
     pub(crate) fn finish(&mut self) -> Results {
@@ -141,6 +150,7 @@ impl Analyzers {
             sha256: digests.sha256,
             ocsp: self.ocsp.take(),
             ocsp_request: self.ocsp_request.take(),
+            x509: self.x509.take(),
             pe: self.pe.take(),
         }
     }
@@ -149,7 +159,7 @@ impl Analyzers {
 /// Keeps more data to be read at the end, up to the limit.
 fn keep(kept: &mut Option<Vec<u8>>, data: &[u8]) {
     if let Some(all) = kept {
-        if all.len() + data.len() <= MAX_OCSP {
+        if all.len() + data.len() <= MAX_KEPT {
             all.extend_from_slice(data);
         } else {
             *kept = None;
@@ -196,6 +206,21 @@ impl Results {
             }
             Some(Err(_)) => {
                 let name = ocsp::REQUEST_ERROR_WEIRD;
+                odd(TroubleKind::Weird { name, addl: String::new(), source: None });
+            }
+            None => {}
+        }
+        match self.x509.as_deref().map(|der| (der, x509::parse(der))) {
+            Some((der, Ok(certificate))) => {
+                if let Some(f) = f {
+                    x509_raise::certificate(&mut logs.events, f, der, &certificate);
+                }
+                for w in &certificate.weirds {
+                    odd(TroubleKind::Weird { name: w.name(), addl: w.addition(), source: None });
+                }
+            }
+            Some((_, Err(_))) => {
+                let name = x509::PARSE_ERROR_WEIRD;
                 odd(TroubleKind::Weird { name, addl: String::new(), source: None });
             }
             None => {}

@@ -39,6 +39,7 @@ mod pe_raise;
 mod rows;
 pub mod sniff;
 pub mod x509;
+pub mod x509_raise;
 pub mod zip;
 
 pub use extract::Contents;

@@ -1,6 +1,6 @@
 //! What a certificate allows to those that it signs, as text: constraints of names and of policies.
 
-use super::text::{commas, general_name, indented};
+use super::general_names::{Printer, general_name, indented};
 use crate::der::{Class, Integer, Reader, Result};
 
 /// Names that certificates below may have, or must not have (RFC 5280 section 4.2.1.10).
@@ -15,7 +15,7 @@ pub(super) fn names(reader: &mut Reader<'_>) -> Result<String> {
             let base = trees.sequence()?.element()?;
             names.push(match base.tag {
                 7 => address_range(&base.octets()?),
-                _ => general_name(&base, commas)?,
+                _ => general_name(&base, Printer::Lines)?,
             });
         }
         lists.push(if names.is_empty() {
@@ -58,7 +58,7 @@ pub(super) fn policies(reader: &mut Reader<'_>) -> Option<String> {
             all.push(format!("{title}:{}", Integer::new(count.primitive().ok()?).ok()?.to_i64()?));
         }
     }
-    Some(all.join(", "))
+    (!all.is_empty()).then(|| all.join(", "))
 }
 
 #[cfg(test)]

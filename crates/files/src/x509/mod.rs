@@ -10,6 +10,7 @@ mod algorithm;
 mod constraints;
 mod curve;
 mod extensions;
+mod general_names;
 mod host;
 mod key;
 mod name;

@@ -4,7 +4,11 @@
 use std::fmt::Write;
 
 use super::constraints;
-use super::constraints::address;
+use super::general_names::Printer;
+use super::general_names::access;
+use super::general_names::distribution_points;
+use super::general_names::issuing_point;
+use super::general_names::names_of;
 use super::universal;
 use crate::der::Class;
 use crate::der::Element;
@@ -54,6 +58,9 @@ const TIMESTAMPS: &str = "1.3.6.1.4.1.11129.2.4.2";
 /// Identifier of the list of timestamps in the status of a certificate.
 const STATUS_TIMESTAMPS: &str = "1.3.6.1.4.1.11129.2.4.5";
 
+/// Identifier of what makes a certificate one that only logs of certificates see (RFC 6962 section 3.1).
+const POISON: &str = "1.3.6.1.4.1.11129.2.4.3";
+
 /// The extensions of the certificate that `data` begins with, in their order.
 ///
 /// # Errors
@@ -93,57 +100,94 @@ fn extension(element: &Element<'_>) -> Result<Extension> {
     let value = content.octets()?;
     let (dotted, names) = (oid::dotted(identifier), oid::names(identifier));
     let has_timestamps = dotted == TIMESTAMPS || dotted == STATUS_TIMESTAMPS;
-    let timestamps =
-        if has_timestamps { timestamps(&value).unwrap_or_default() } else { Vec::new() };
-    let words = words(&dotted, &value, &timestamps);
+    let timestamps = if has_timestamps { timestamps(&value).ok() } else { None };
+    let words = words(&dotted, &value, timestamps.as_deref());
     Ok(Extension {
         name: names.map_or_else(|| dotted.clone(), |names| names.long.to_owned()),
         short_name: names.map_or("UNDEF", |names| names.short),
         oid: dotted,
         critical,
         value: words.map_or_else(|| content.raw.to_vec(), String::into_bytes),
-        timestamps,
+        timestamps: timestamps.unwrap_or_default(),
     })
 }
 
 /// The words of an extension; `None` where it is not known, or broken.
-fn words(dotted: &str, value: &[u8], timestamps: &[Timestamp]) -> Option<String> {
+fn words(dotted: &str, value: &[u8], timestamps: Option<&[Timestamp]>) -> Option<String> {
     let mut reader = Reader::new(value);
     match dotted {
         "2.5.29.14" => Some(hex(&reader.universal(tag::OCTET_STRING).ok()?.octets().ok()?)),
         "2.5.29.15" => flags(&mut reader, &KEY_USAGES),
         "2.16.840.1.113730.1.1" => flags(&mut reader, &NETSCAPE_TYPES),
-        "2.16.840.1.113730.1.13" => {
+        "2.16.840.1.113730.1.2"
+        | "2.16.840.1.113730.1.3"
+        | "2.16.840.1.113730.1.4"
+        | "2.16.840.1.113730.1.7"
+        | "2.16.840.1.113730.1.8"
+        | "2.16.840.1.113730.1.12"
+        | "2.16.840.1.113730.1.13" => {
             let text = reader.universal(tag::IA5_STRING).ok()?;
             Some(lossy(&text.octets().ok()?))
         }
         "2.5.29.16" => usage_period(&mut reader),
-        "2.5.29.17" | "2.5.29.18" => Some(general_names(&mut reader).ok()?.join(", ")),
+        "2.5.29.17" | "2.5.29.18" => {
+            let mut list = reader.universal(tag::SEQUENCE).ok()?.items();
+            Some(or_empty(names_of(&mut list, Printer::Values).ok()?.join(", ")))
+        }
         "2.5.29.19" => basic_constraints(&mut reader),
         "2.5.29.30" => constraints::names(&mut reader).ok(),
-        "2.5.29.31" => distribution_points(&mut reader).ok(),
+        "2.5.29.31" | "2.5.29.46" => distribution_points(&mut reader).ok(),
+        "2.5.29.28" => issuing_point(&mut reader).ok(),
+        "2.5.29.33" => policy_mappings(&mut reader).ok(),
+        "2.5.29.21" => {
+            let reason = reader.universal(tag::ENUMERATED).ok()?.integer().ok()?.to_i64()?;
+            let name = usize::try_from(reason).ok().and_then(|at| REVOCATIONS.get(at));
+            Some(match name {
+                Some(Some(name)) => (*name).to_owned(),
+                _ => reason.to_string(),
+            })
+        }
         "2.5.29.32" => policies(&mut reader).ok(),
         "2.5.29.35" => authority_key(&mut reader).ok(),
         "2.5.29.36" => constraints::policies(&mut reader),
-        "2.5.29.54" => {
-            Some(reader.universal(tag::INTEGER).ok()?.integer().ok()?.to_i64()?.to_string())
-        }
-        "2.5.29.37" => {
+        "2.5.29.20" | "2.5.29.27" | "2.5.29.54" => number(&mut reader),
+        "2.5.29.37" | "1.3.6.1.5.5.7.48.1.4" => {
             let mut list = reader.sequence().ok()?;
             let mut all = Vec::new();
             while !list.is_empty() {
                 all.push(long_name(list.universal(tag::OID).ok()?.oid().ok()?));
             }
-            Some(all.join(", "))
+            some_of(&all)
         }
-        "1.3.6.1.5.5.7.1.1" | "1.3.6.1.5.5.7.1.11" => access(&mut reader).ok(),
+        "1.3.6.1.5.5.7.1.24" => features(&mut reader),
+        "1.3.6.1.5.5.7.1.8" => autonomous_systems(&mut reader).ok(),
+        // That it is there says all.
+        "1.3.6.1.5.5.7.48.1.5" => reader.universal(tag::NULL).ok().map(|_| String::new()),
+        POISON => reader.universal(tag::NULL).ok().map(|_| "NULL".to_owned()),
+        "1.3.6.1.5.5.7.1.1" | "1.3.6.1.5.5.7.1.11" => access(&mut reader).ok().map(or_empty),
         "1.3.6.1.5.5.7.1.14" => proxy_information(&mut reader).ok(),
-        TIMESTAMPS | STATUS_TIMESTAMPS if !timestamps.is_empty() => {
-            Some(timestamps.iter().map(timestamp_words).collect::<Vec<_>>().join("\n"))
+        TIMESTAMPS | STATUS_TIMESTAMPS => {
+            let lines: Vec<_> = timestamps?.iter().map(timestamp_words).collect();
+            Some(lines.join("\n"))
         }
         _ => None,
     }
 }
+
+/// Why a certificate is revoked (RFC 5280 section 5.3.1).
+const REVOCATIONS: [Option<&str>; 11] = [
+    Some("Unspecified"),
+    Some("Key Compromise"),
+    Some("CA Compromise"),
+    Some("Affiliation Changed"),
+    Some("Superseded"),
+    Some("Cessation Of Operation"),
+    Some("Certificate Hold"),
+    None,
+    Some("Remove From CRL"),
+    Some("Privilege Withdrawn"),
+    Some("AA Compromise"),
+];
 
 const KEY_USAGES: [&str; 9] = [
     "Digital Signature",
@@ -174,7 +218,93 @@ fn flags(reader: &mut Reader<'_>, names: &[&str]) -> Option<String> {
     let is_set = |i: usize| bits.get(i / 8).is_some_and(|byte| byte & (0x80 >> (i % 8)) != 0);
     let set = names.iter().enumerate().filter(|(i, _)| is_set(*i)).map(|(_, name)| *name);
     let set: Vec<_> = set.collect();
-    Some(set.join(", "))
+    some_of(&set)
+}
+
+/// Words in a line; `None` where there are none.
+fn some_of<T: AsRef<str>>(words: &[T]) -> Option<String> {
+    let words: Vec<_> = words.iter().map(AsRef::as_ref).collect();
+    (!words.is_empty()).then(|| words.join(", "))
+}
+
+/// The text of a list, or what stands for an empty one.
+pub(super) fn or_empty(text: String) -> String {
+    if text.is_empty() { "<EMPTY>\n".to_owned() } else { text }
+}
+
+/// A number: in decimal, or, from 128 bits on, in hexadecimal digits.
+fn number(reader: &mut Reader<'_>) -> Option<String> {
+    let octets = reader.universal(tag::INTEGER).ok()?.octets().ok()?;
+    let is_negative = octets.first()? & 0x80 != 0;
+    let sign = if is_negative { "-" } else { "" };
+    let magnitude = magnitude(&octets);
+    let wide = magnitude.len() > 16 || magnitude.len() == 16 && magnitude.first()? & 0x80 != 0;
+    if wide {
+        return Some(format!("{sign}0x{}", hex(&magnitude).replace(':', "")));
+    }
+    let value = magnitude.iter().fold(0_u128, |value, octet| value << 8 | u128::from(*octet));
+    Some(format!("{sign}{value}"))
+}
+
+/// Extensions of TLS that a server must use (RFC 7633).
+fn features(reader: &mut Reader<'_>) -> Option<String> {
+    let mut list = reader.sequence().ok()?;
+    let mut all = Vec::new();
+    while !list.is_empty() {
+        all.push(match list.universal(tag::INTEGER).ok()?.integer().ok()?.to_i64()? {
+            5 => "status_request".to_owned(),
+            17 => "status_request_v2".to_owned(),
+            other => other.to_string(),
+        });
+    }
+    some_of(&all)
+}
+
+/// Numbers of autonomous systems and of routing domains (RFC 3779 section 3.2.3).
+fn autonomous_systems(reader: &mut Reader<'_>) -> Result<String> {
+    let mut members = reader.sequence()?;
+    let mut text = String::new();
+    for (tag, title) in [(0, "Autonomous System Numbers"), (1, "Routing Domain Identifiers")] {
+        let Some(choice) = members.optional(Class::Context, tag)? else { continue };
+        let _ = writeln!(text, "{title}:");
+        let choice = choice.explicit()?;
+        if choice.tag == tag::NULL {
+            text.push_str("  inherit\n");
+            continue;
+        }
+        let mut list = universal(choice, tag::SEQUENCE)?.items();
+        let of = |element: &Element<'_>| {
+            element.octets().map(|octets| {
+                magnitude(&octets)
+                    .iter()
+                    .fold(0_u128, |value, octet| value << 8 | u128::from(*octet))
+            })
+        };
+        while !list.is_empty() {
+            let element = list.element()?;
+            if element.tag == tag::SEQUENCE {
+                let mut ends = element.items();
+                let (least, most) = (of(&ends.element()?)?, of(&ends.element()?)?);
+                let _ = writeln!(text, "  {least}-{most}");
+            } else {
+                let _ = writeln!(text, "  {}", of(&element)?);
+            }
+        }
+    }
+    Ok(text)
+}
+
+/// Policies of an issuer that count as others of a subject (RFC 5280 section 4.2.1.5).
+fn policy_mappings(reader: &mut Reader<'_>) -> Result<String> {
+    let mut list = reader.universal(tag::SEQUENCE)?.members()?;
+    let mut all = Vec::new();
+    while !list.is_empty() {
+        let mut pair = list.sequence()?;
+        let issuer = long_name(pair.universal(tag::OID)?.oid()?);
+        let subject = long_name(pair.universal(tag::OID)?.oid()?);
+        all.push(format!("{issuer}:{subject}"));
+    }
+    Ok(all.join(", "))
 }
 
 /// Octets in hexadecimal digits, with colons between them.
@@ -192,15 +322,15 @@ fn hex(octets: &[u8]) -> String {
     text
 }
 
-fn lossy(octets: &[u8]) -> String {
+pub(super) fn lossy(octets: &[u8]) -> String {
     String::from_utf8_lossy(octets).into_owned()
 }
 
-fn short_name(identifier: &[u8]) -> String {
+pub(super) fn short_name(identifier: &[u8]) -> String {
     oid::names(identifier).map_or_else(|| oid::dotted(identifier), |names| names.short.to_owned())
 }
 
-fn long_name(identifier: &[u8]) -> String {
+pub(super) fn long_name(identifier: &[u8]) -> String {
     oid::names(identifier).map_or_else(|| oid::dotted(identifier), |names| names.long.to_owned())
 }
 
@@ -217,100 +347,6 @@ fn basic_constraints(reader: &mut Reader<'_>) -> Option<String> {
     Some(text)
 }
 
-/// Subject of a directory name, as `/C=US/O=…`.
-fn slashes(name: &Element<'_>) -> Result<String> {
-    let mut text = String::new();
-    for (identifier, value) in attributes(name)? {
-        let short = short_name(identifier);
-        let _ = write!(text, "/{short}={value}");
-    }
-    Ok(text)
-}
-
-/// Subject of a directory name, as `C = US, O = …`.
-pub(super) fn commas(name: &Element<'_>) -> Result<String> {
-    let one = |(identifier, value): (&[u8], String)| {
-        let short = short_name(identifier);
-        let needs_quotes = value.contains([',', '+', '"', '\\', '<', '>', ';']);
-        let quote = if needs_quotes { "\"" } else { "" };
-        format!("{short} = {quote}{value}{quote}")
-    };
-    Ok(attributes(name)?.into_iter().map(one).collect::<Vec<_>>().join(", "))
-}
-
-/// Dotted identifiers and texts of a directory name.
-fn attributes<'a>(name: &Element<'a>) -> Result<Vec<(&'a [u8], String)>> {
-    let mut all = Vec::new();
-    let mut sets = universal(*name, tag::SEQUENCE)?.items();
-    while !sets.is_empty() {
-        let mut set = sets.universal(tag::SET)?.items();
-        while !set.is_empty() {
-            let mut pair = set.sequence()?;
-            let identifier = pair.universal(tag::OID)?.oid()?;
-            all.push((identifier, lossy(&pair.element()?.octets()?)));
-        }
-    }
-    Ok(all)
-}
-
-/// Words of each of a list of general names (RFC 5280 section 4.2.1.6).
-fn general_names(reader: &mut Reader<'_>) -> Result<Vec<String>> {
-    let mut list = reader.universal(tag::SEQUENCE)?.items();
-    names_of(&mut list, slashes)
-}
-
-fn names_of(
-    list: &mut Reader<'_>,
-    directory: fn(&Element<'_>) -> Result<String>,
-) -> Result<Vec<String>> {
-    let mut all = Vec::new();
-    while !list.is_empty() {
-        all.push(general_name(&list.element()?, directory)?);
-    }
-    Ok(all)
-}
-
-pub(super) fn general_name(
-    name: &Element<'_>,
-    directory: fn(&Element<'_>) -> Result<String>,
-) -> Result<String> {
-    Ok(match name.tag {
-        0 => other_name(name)?,
-        1 => format!("email:{}", lossy(&name.octets()?)),
-        2 => format!("DNS:{}", lossy(&name.octets()?)),
-        3 => "X400Name:<unsupported>".to_owned(),
-        4 => format!("DirName:{}", directory(&name.explicit()?)?),
-        5 => "EdiPartyName:<unsupported>".to_owned(),
-        6 => format!("URI:{}", lossy(&name.octets()?)),
-        7 => match &name.octets()?[..] {
-            octets if matches!(octets.len(), 4 | 16) => format!("IP Address:{}", address(octets)),
-            _ => "IP Address:<invalid>".to_owned(),
-        },
-        _ => format!("Registered ID:{}", long_name(name.oid()?)),
-    })
-}
-
-fn other_name(name: &Element<'_>) -> Result<String> {
-    let mut members = name.members()?;
-    let identifier = members.universal(tag::OID)?.oid()?;
-    let value = members.element()?.explicit()?;
-    let kind = match &*oid::dotted(identifier) {
-        "1.3.6.1.4.1.311.20.2.3" => "UPN:".to_owned(),
-        "1.3.6.1.5.5.7.8.5" => "XmppAddr:".to_owned(),
-        "1.3.6.1.5.5.7.8.7" => "SRVName:".to_owned(),
-        "1.3.6.1.5.5.7.8.8" => "NAIRealm:".to_owned(),
-        "1.3.6.1.5.5.7.8.9" => "SmtpUTF8Mailbox:".to_owned(),
-        _ => long_name(identifier),
-    };
-    let text = match value.tag {
-        tag::IA5_STRING | tag::UTF8_STRING if value.class == Class::Universal => {
-            lossy(&value.octets()?)
-        }
-        _ => "<unsupported>".to_owned(),
-    };
-    Ok(format!("othername: {kind}:{text}"))
-}
-
 fn authority_key(reader: &mut Reader<'_>) -> Result<String> {
     let mut members = reader.sequence()?;
     let key = members.optional(Class::Context, 0)?.map(|key| key.octets()).transpose()?;
@@ -322,7 +358,7 @@ fn authority_key(reader: &mut Reader<'_>) -> Result<String> {
         lines.push(format!("{prefix}{}", hex(&key)));
     }
     if let Some(issuer) = issuer {
-        lines.extend(names_of(&mut issuer.items(), slashes)?);
+        lines.extend(names_of(&mut issuer.items(), Printer::Values)?);
     }
     if let Some(serial) = serial {
         lines.push(format!("serial:{}", hex(&magnitude(&serial.octets()?))));
@@ -362,66 +398,6 @@ fn proxy_information(reader: &mut Reader<'_>) -> Result<String> {
         let _ = write!(text, "\nPolicy Text: {}", lossy(&policy.octets()?));
     }
     Ok(text)
-}
-
-fn access(reader: &mut Reader<'_>) -> Result<String> {
-    let mut list = reader.universal(tag::SEQUENCE)?.items();
-    let mut lines = Vec::new();
-    while !list.is_empty() {
-        let mut description = list.sequence()?;
-        let method = long_name(description.universal(tag::OID)?.oid()?);
-        lines.push(format!("{method} - {}", general_name(&description.element()?, slashes)?));
-    }
-    Ok(lines.join("\n"))
-}
-
-fn distribution_points(reader: &mut Reader<'_>) -> Result<String> {
-    let mut list = reader.universal(tag::SEQUENCE)?.items();
-    let mut points = Vec::new();
-    while !list.is_empty() {
-        let mut point = list.sequence()?;
-        let mut text = String::new();
-        if let Some(name) = point.optional(Class::Context, 0)? {
-            let name = name.explicit()?;
-            if name.tag == 0 {
-                text.push_str("Full Name:\n");
-                let names = names_of(&mut name.items(), commas)?;
-                text.push_str(&indented(&names));
-            } else {
-                text.push_str("Relative Name:\n");
-            }
-        }
-        if let Some(reasons) = point.optional(Class::Context, 1)? {
-            let (bits, _) = reasons.bits()?;
-            let is_set =
-                |i: usize| bits.get(i / 8).is_some_and(|byte| byte & (0x80 >> (i % 8)) != 0);
-            let set: Vec<_> =
-                REASONS.iter().enumerate().filter(|(i, _)| is_set(*i)).map(|(_, r)| *r).collect();
-            let _ = write!(text, "Reasons:\n  {}", set.join(", "));
-        }
-        if let Some(issuer) = point.optional(Class::Context, 2)? {
-            text.push_str("CRL Issuer:\n");
-            text.push_str(&indented(&names_of(&mut issuer.items(), commas)?));
-        }
-        points.push(text);
-    }
-    Ok(points.join("\n"))
-}
-
-const REASONS: [&str; 9] = [
-    "Unused",
-    "Key Compromise",
-    "CA Compromise",
-    "Affiliation Changed",
-    "Superseded",
-    "Cessation Of Operation",
-    "Certificate Hold",
-    "Privilege Withdrawn",
-    "AA Compromise",
-];
-
-pub(super) fn indented(names: &[String]) -> String {
-    names.iter().map(|name| format!("  {name}")).collect::<Vec<_>>().join("\n")
 }
 
 fn policies(reader: &mut Reader<'_>) -> Result<String> {
@@ -617,7 +593,7 @@ mod tests {
     use super::*;
 
     fn of(dotted: &str, value: &[u8]) -> String {
-        words(dotted, value, &[]).unwrap()
+        words(dotted, value, None).unwrap()
     }
 
     #[test]
@@ -633,7 +609,31 @@ mod tests {
         let usage = [0x30, 10, 6, 8, 0x2b, 6, 1, 5, 5, 7, 3, 1];
         assert_eq!(of("2.5.29.37", &usage), "TLS Web Server Authentication");
         assert_eq!(of("2.5.29.54", &[2, 1, 3]), "3");
-        assert_eq!(words("1.2.3", b"x", &[]), None);
+        assert_eq!(words("1.2.3", b"x", None), None);
+        // Lists without elements.
+        assert_eq!(of("2.5.29.17", &[0x30, 0]), "<EMPTY>\n");
+        assert_eq!(of("2.5.29.28", &[0x30, 0]), "<EMPTY>\n");
+        assert_eq!(of("1.3.6.1.5.5.7.1.1", &[0x30, 0]), "<EMPTY>\n");
+        for (identifier, value) in
+            [("2.5.29.15", &[3, 1, 0][..]), ("2.5.29.37", &[0x30, 0]), ("2.5.29.36", &[0x30, 0])]
+        {
+            assert_eq!(words(identifier, value, None), None, "{identifier}");
+        }
+        assert_eq!(words(TIMESTAMPS, &[4, 2, 0, 0], Some(&[])).as_deref(), Some(""));
+        assert_eq!(words(TIMESTAMPS, &[4, 1, 0], None), None);
+        assert_eq!(of("2.5.29.20", &[2, 3, 1, 2, 3]), "66051");
+        assert_eq!(of("2.5.29.21", &[10, 1, 9]), "Privilege Withdrawn");
+        assert_eq!([of("2.5.29.21", &[10, 1, 7]), of("2.5.29.21", &[10, 1, 99])], ["7", "99"]);
+        assert_eq!(
+            of("2.5.29.28", &[0x30, 6, 0x81, 1, 0xff, 0x84, 1, 0xff]),
+            "Only User Certificates\nIndirect CRL\n"
+        );
+        assert_eq!(of("2.5.29.33", &[0x30, 8, 0x30, 6, 6, 1, 42, 6, 1, 43]), "ISO Member Body:org");
+        assert_eq!(of(POISON, &[5, 0]), "NULL");
+        assert_eq!(of("1.3.6.1.5.5.7.48.1.5", &[5, 0]), "");
+        assert_eq!(of("1.3.6.1.5.5.7.1.24", &[0x30, 6, 2, 1, 5, 2, 1, 99]), "status_request, 99");
+        let systems = [0x30, 15, 0xa0, 13, 0x30, 11, 2, 1, 5, 0x30, 6, 2, 1, 7, 2, 1, 9];
+        assert_eq!(of("1.3.6.1.5.5.7.1.8", &systems), "Autonomous System Numbers:\n  5\n  7-9\n");
         assert_eq!(date(1_576_549_048_336), "Dec 17 02:17:28.336 2019 GMT");
     }
 
@@ -681,7 +681,7 @@ mod tests {
         #[test]
         fn any_bytes_are_survived(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..80)) {
             for dotted in ["2.5.29.14", "2.5.29.15", "2.5.29.16", "2.5.29.17", "2.5.29.19", "2.5.29.30", "2.5.29.31", "2.5.29.32", "2.5.29.35", "2.5.29.36", "2.5.29.37", "2.5.29.54", "1.3.6.1.5.5.7.1.1", "1.3.6.1.5.5.7.1.14"] {
-                let _ = words(dotted, &bytes, &[]);
+                let _ = words(dotted, &bytes, None);
             }
             let _ = timestamps(&bytes);
             let _ = extensions(&bytes);

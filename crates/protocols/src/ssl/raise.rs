@@ -1,35 +1,19 @@
 //! Raises events whose arguments are read only for them, and those of certificates: each certificate is a file
 //! of its own.
 
-use std::net::IpAddr;
-
-use gannet_base::Addr;
 use gannet_base::Interval;
-use gannet_event::Event;
-use gannet_event::Events;
 use gannet_event::FilePart;
-use gannet_event::FileRef;
 use gannet_event::FileState;
-use gannet_files::events::CertificateFacts;
-use gannet_files::events::Constraints;
-use gannet_files::events::ExtensionFacts;
 use gannet_files::events::FileHash;
 use gannet_files::events::FileNew;
 use gannet_files::events::FileOverNewConnection;
 use gannet_files::events::FileSniff;
 use gannet_files::events::FileStateRemove;
 use gannet_files::events::Metadata;
-use gannet_files::events::Names;
-use gannet_files::events::X509AlternativeName;
-use gannet_files::events::X509BasicConstraints;
-use gannet_files::events::X509Certificate;
-use gannet_files::events::X509Extension;
-use gannet_files::events::X509Opaque;
-use gannet_files::events::X509Timestamp;
 use gannet_files::hash::HashSelection;
 use gannet_files::hash::Hashes;
 use gannet_files::x509::Certificate;
-use gannet_files::x509::text;
+use gannet_files::x509_raise;
 
 use super::ciphers::cipher;
 use super::events::*;
@@ -96,7 +80,7 @@ pub(super) fn certificate(
     mention(sinks, cx.conn);
     let f = sinks.events.file(FileState { seen_bytes: der.len() as u64, ..state });
     if let Some(certificate) = certificate {
-        facts(cx, f, der, certificate);
+        x509_raise::certificate(&mut cx.env.logs.events, f, der, certificate);
     }
     let sinks = &mut cx.env.logs;
     if sinks.events.wants::<FileHash<'_>>() {
@@ -274,94 +258,4 @@ pub(super) fn server_signature(
         let signature = signature.rest();
         cx.raise(|c| ServerSignature { c, algorithm, signature });
     }
-}
-
-fn facts(cx: &mut Context<'_>, f: FileRef, der: &[u8], certificate: &Certificate) {
-    let events = &mut cx.env.logs.events;
-    let key = certificate.key.as_ref();
-    if events.wants::<X509Certificate<'_>>() {
-        events.raise(&X509Certificate {
-            f,
-            cert_ref: X509Opaque(der),
-            cert: CertificateFacts {
-                version: certificate.version,
-                serial: &certificate.serial,
-                subject: &certificate.subject,
-                issuer: &certificate.issuer,
-                cn: certificate.common_name(),
-                not_valid_before: certificate.not_before as f64,
-                not_valid_after: certificate.not_after as f64,
-                key_alg: &certificate.key_algorithm,
-                sig_alg: &certificate.signature_algorithm,
-                key_type: key.map(|k| k.kind),
-                key_length: key.and_then(|k| k.bits),
-                exponent: key.and_then(|k| k.exponent.as_deref()),
-                curve: key.and_then(|k| k.curve),
-                tbs_sig_alg: &certificate.signature_algorithm,
-            },
-        });
-    }
-    let all = [
-        X509Extension::DECL,
-        X509Timestamp::DECL,
-        X509BasicConstraints::DECL,
-        X509AlternativeName::DECL,
-    ];
-    if !all.iter().any(|decl| events.wants_id(decl.id)) {
-        return;
-    }
-    for extension in text::extensions(der).unwrap_or_default() {
-        if events.wants::<X509Extension<'_>>() {
-            let ext = ExtensionFacts {
-                name: &extension.name,
-                short_name: Some(extension.short_name),
-                oid: &extension.oid,
-                critical: extension.critical,
-                value: &extension.value,
-            };
-            events.raise(&X509Extension { f, ext });
-        }
-        match extension.short_name {
-            "basicConstraints" => constraints(events, f, certificate),
-            "subjectAltName" => names(events, f, certificate),
-            _ if events.wants::<X509Timestamp<'_>>() => {
-                for timestamp in &extension.timestamps {
-                    events.raise(&X509Timestamp::of(f, timestamp));
-                }
-            }
-            _ => {}
-        }
-    }
-}
-
-fn constraints(events: &mut Events, f: FileRef, certificate: &Certificate) {
-    if let Some(constraints) = certificate.basic_constraints
-        && events.wants::<X509BasicConstraints>()
-    {
-        let ext = Constraints { ca: constraints.ca, path_len: constraints.path_len };
-        events.raise(&X509BasicConstraints { f, ext });
-    }
-}
-
-fn names(events: &mut Events, f: FileRef, certificate: &Certificate) {
-    if let Some(names) = &certificate.alternative_names
-        && events.wants::<X509AlternativeName<'_>>()
-    {
-        let address = |ip: &IpAddr| match ip {
-            IpAddr::V4(ip) => Addr::v4(ip.octets()),
-            IpAddr::V6(ip) => Addr::v6(ip.octets()),
-        };
-        let ext = Names {
-            dns: list(&names.dns),
-            uri: list(&names.uri),
-            email: list(&names.email),
-            ip: names.ip.as_ref().map(|ip| ip.iter().map(address).collect()),
-            other_fields: names.other,
-        };
-        events.raise(&X509AlternativeName { f, ext });
-    }
-}
-
-fn list(names: &[Vec<u8>]) -> Option<Vec<&[u8]>> {
-    (!names.is_empty()).then(|| names.iter().map(Vec::as_slice).collect())
 }
