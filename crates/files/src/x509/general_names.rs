@@ -75,6 +75,7 @@ fn other_name(name: &Element<'_>, printer: Printer) -> Result<String> {
         "1.3.6.1.5.5.7.8.7" => "SRVName".to_owned(),
         "1.3.6.1.5.5.7.8.8" => "NAIRealm".to_owned(),
         "1.3.6.1.5.5.7.8.9" => "SmtpUTF8Mailbox".to_owned(),
+        _ if printer == Printer::Lines => return Ok("othername:<unsupported>".to_owned()),
         _ => long_name(identifier),
     };
     let text = match value.tag {
@@ -202,6 +203,7 @@ pub(super) fn issuing_point(reader: &mut Reader<'_>) -> Result<String> {
     says(&mut members, 4, "Indirect CRL")?;
     if let Some(reasons) = reasons {
         text.push_str(&reasons_of("Only Some Reasons", &reasons)?);
+        text.push('\n');
     }
     if let Some(flag) = members.optional(Class::Context, 5)?
         && flag.octets()?.iter().any(|octet| *octet != 0)

@@ -11,6 +11,7 @@ use super::general_names::issuing_point;
 use super::general_names::names_of;
 use super::universal;
 use crate::der::Class;
+use crate::der::DerError;
 use crate::der::Element;
 use crate::der::Reader;
 use crate::der::Result;
@@ -161,6 +162,7 @@ fn words(dotted: &str, value: &[u8], timestamps: Option<&[Timestamp]>) -> Option
         }
         "1.3.6.1.5.5.7.1.24" => features(&mut reader),
         "1.3.6.1.5.5.7.1.8" => autonomous_systems(&mut reader).ok(),
+        "1.2.643.100.111" => Some(lossy(&reader.universal(tag::UTF8_STRING).ok()?.octets().ok()?)),
         // That it is there says all.
         "1.3.6.1.5.5.7.48.1.5" => reader.universal(tag::NULL).ok().map(|_| String::new()),
         POISON => reader.universal(tag::NULL).ok().map(|_| "NULL".to_owned()),
@@ -304,7 +306,7 @@ fn policy_mappings(reader: &mut Reader<'_>) -> Result<String> {
         let subject = long_name(pair.universal(tag::OID)?.oid()?);
         all.push(format!("{issuer}:{subject}"));
     }
-    Ok(all.join(", "))
+    some_of(&all).ok_or(DerError::BadValue)
 }
 
 /// Octets in hexadecimal digits, with colons between them.
@@ -503,7 +505,10 @@ const MONTHS: [&str; 12] =
 /// The timestamps of a list (RFC 6962 section 3.3), which is an octet string in the extension.
 fn timestamps(value: &[u8]) -> Result<Vec<Timestamp>> {
     let list = Reader::new(value).universal(tag::OCTET_STRING)?.octets()?;
-    let mut rest = list.get(2..).unwrap_or_default();
+    let (len, mut rest) = list.split_first_chunk().ok_or(DerError::BadValue)?;
+    if usize::from(u16::from_be_bytes(*len)) != rest.len() {
+        return Err(DerError::BadValue);
+    }
     let mut all = Vec::new();
     while let Some(sct) = vector(&mut rest) {
         let mut sct = sct;
