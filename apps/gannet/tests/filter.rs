@@ -37,7 +37,11 @@ fn a_wrong_filter_is_shown_where_it_is_wrong() {
     let run = Run::of(gannet().args(["filter", "-c", "udp prot 53"]).arg(&capture));
     assert_eq!(run.code, 2);
     assert!(run.stderr.starts_with("error: "), "{}", run.stderr);
-    assert!(run.stderr.contains('^'), "{}", run.stderr);
+    assert!(run.stderr.contains('^') && !run.stderr.contains("is a file"), "{}", run.stderr);
+    // The capture came first.
+    let run = Run::of(gannet().args(["filter", "-c"]).arg(&capture).arg("udp"));
+    assert_eq!(run.code, 2);
+    assert!(run.stderr.contains("the filter comes first"), "{}", run.stderr);
 }
 
 #[test]

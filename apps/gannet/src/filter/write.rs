@@ -185,14 +185,24 @@ fn limit(args: &Args) -> Result<Option<Limit>, String> {
 
 /// The filters, or why one of them does not apply to the files.
 fn pickers(sources: &[Source], files: &[PathBuf]) -> Result<Vec<PacketPicker>, String> {
-    let pickers = sources.iter().map(PacketPicker::new).collect::<Result<Vec<_>, _>>();
-    let pickers = pickers.map_err(|error| error.to_string())?;
+    let picker = |source| PacketPicker::new(source).map_err(|error| explained(&error, source));
+    let pickers = sources.iter().map(picker).collect::<Result<Vec<_>, _>>()?;
     for filter in pickers.iter().filter_map(PacketPicker::filter) {
         if let Some(why) = unanswered::in_advance(filter, files) {
             return Err(why);
         }
     }
     Ok(pickers)
+}
+
+/// Why a filter is refused, and what was probably meant where it is the name of a file.
+fn explained(error: &gannet_filter::Error, source: &Source) -> String {
+    match source {
+        Source::Expression(text, _) if Path::new(text).exists() => {
+            format!("{error}\n'{text}' is a file: the filter comes first, and the captures follow")
+        }
+        _ => error.to_string(),
+    }
 }
 
 /// Opens the file of each filter, if there is one. `has_blocks` says whether there are blocks other than packets to keep.
