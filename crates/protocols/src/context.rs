@@ -360,7 +360,7 @@ impl Context<'_> {
     }
 
     /// Handlers run at once, as in Zeek where a file is asked for: those of a violation take its analyzer off.
-    fn note_handled(&mut self) {
+    pub(crate) fn note_handled(&mut self) {
         let is_handled = matches!(self.requests.last(), None | Some(Request::Handled));
         if !is_handled && self.requests.iter().any(|r| matches!(r, Request::Violation { .. })) {
             self.requests.push(Request::Handled);

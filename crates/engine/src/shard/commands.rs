@@ -14,6 +14,7 @@ use gannet_protocols::TlsSecret;
 use gannet_protocols::conn_state;
 use gannet_protocols::packet::events::DiscardPacket;
 use gannet_protocols::packet::events::WatchedConnection;
+use gannet_protocols::websocket;
 
 use crate::shard::Shard;
 use crate::shard::ext::Thresholds;
@@ -171,8 +172,7 @@ impl Shard {
                 }
             }
             ConnCommand::Configure { payload, detects } => {
-                let named = payload.and_then(|name| Tag::of_zeek_name(&name));
-                let payload = named.or_else(|| detects.then_some(Tag::Detector));
+                let payload = websocket::payload_of(payload.as_deref(), detects);
                 self.with_packet::<true, _>(index, |conn, _, session| {
                     session.configure(conn, payload);
                 });

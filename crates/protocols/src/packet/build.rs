@@ -311,6 +311,26 @@ pub fn raw_options(mut rest: &[u8]) -> Vec<(u8, usize, &[u8])> {
     all
 }
 
+/// The weird of an option whose length is none that its kind has.
+pub fn wrong_length(kind: u8, len: usize) -> Option<&'static str> {
+    Some(match (kind, len) {
+        (2, 4) | (3, 3) | (4, 2) | (5, 10 | 18 | 26 | 34) | (8, 10) | (27, 8) | (28, 4) => {
+            return None;
+        }
+        (29, 4..) | (34, 2 | 6..=18) => return None,
+        (2, _) => "tcp_option_mss_invalid_len",
+        (3, _) => "tcp_option_window_scale_invalid_len",
+        (4, _) => "tcp_option_sack_invalid_len",
+        (5, _) => "tcp_option_sack_blocks_invalid_len",
+        (8, _) => "tcp_option_timestamps_invalid_len",
+        (27, _) => "tcp_option_qsresponse_invalid_len",
+        (28, _) => "tcp_option_uto_invalid_len",
+        (29, _) => "tcp_option_ao_invalid_len",
+        (34, _) => "tcp_option_tfo_invalid_len",
+        _ => return None,
+    })
+}
+
 /// An option with its fields.
 pub fn option(kind: u8, len: usize, data: &[u8]) -> TcpOptionRecord<'_> {
     let mut option = TcpOptionRecord {
@@ -327,7 +347,8 @@ pub fn option(kind: u8, len: usize, data: &[u8]) -> TcpOptionRecord<'_> {
         qs_nonce: None,
     };
     match (kind, data.len()) {
-        (0 | 1, _) | (4, 0) => {}
+        _ if data.is_empty() => {}
+        (28 | 29 | 34, _) if wrong_length(kind, len).is_none() => {}
         (2, 2) => option.mss = Some(be16(data, 0)),
         (3, 1) => option.window_scale = Some(byte(data, 0)),
         (5, 8 | 16 | 24 | 32) => {
@@ -571,6 +592,25 @@ mod tests {
         assert_eq!((all[0].payload, weird), (Some(&b"abc"[..]), None));
         assert_eq!(nd_options(b"\x01\0").1, Some("zero_length_ICMPv6_ND_option"));
         assert_eq!(nd_options(b"\x01").1, Some("truncated_ICMPv6_ND_options"));
+    }
+
+    #[test]
+    fn options_of_a_wrong_length_have_their_data() {
+        let weird_and_data = |bytes: &[u8]| {
+            let [(kind, len, data)] = raw_options(bytes)[..] else { panic!("{bytes:?}") };
+            (wrong_length(kind, len), option(kind, len, data).data.map(<[u8]>::to_vec))
+        };
+        assert_eq!(weird_and_data(b"\x05\x02"), (Some("tcp_option_sack_blocks_invalid_len"), None));
+        let cut = (Some("tcp_option_mss_invalid_len"), Some(b"a".to_vec()));
+        assert_eq!(weird_and_data(b"\x02\x03a"), cut);
+        let short = (Some("tcp_option_ao_invalid_len"), Some(b"k".to_vec()));
+        assert_eq!(weird_and_data(b"\x1d\x03k"), short);
+        // The data of these is not shown where their length is right.
+        assert_eq!(weird_and_data(b"\x1d\x04km"), (None, None));
+        assert_eq!(weird_and_data(b"\x1c\x04ab"), (None, None));
+        assert_eq!(weird_and_data(b"\x22\x06cook"), (None, None));
+        assert_eq!(weird_and_data(b"\xfd\x04ex"), (None, Some(b"ex".to_vec())));
+        assert_eq!(option(2, 4, b"\x05\xb4").mss, Some(1460));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use gannet_base::Dir;
 use gannet_flow::Conn;
+use gannet_flow::tcp::Consumer;
 use gannet_flow::tcp::Repeated;
 use gannet_flow::tcp::Step;
 use gannet_wire::Tcp;
@@ -22,7 +23,7 @@ pub(super) fn wants_segments(session: &Session<'_>) -> bool {
 
 /// Raises the event of a step.
 #[cold]
-pub(super) fn raise(session: &mut Session<'_>, conn: &Conn, step: &Step<'_>) {
+pub(super) fn raise(session: &mut Session<'_>, conn: &mut Conn, step: &Step<'_>) {
     match *step {
         Step::Syn => {
             if let Some(pkt) = session.env.syn.take() {
@@ -65,7 +66,7 @@ pub(super) fn raise(session: &mut Session<'_>, conn: &Conn, step: &Step<'_>) {
 
 fn raise_segment(
     session: &mut Session<'_>,
-    conn: &Conn,
+    conn: &mut Conn,
     from: Dir,
     s: &Tcp<'_>,
     (seq, ack): (u64, u64),
@@ -84,13 +85,25 @@ fn raise_segment(
             let (opt, optlen) = (u64::from(*kind), *len as u64);
             session.raise(conn, |c| TcpOption { c, is_orig, opt, optlen });
         }
-        session.raise(conn, |c| TcpOptions {
-            c,
-            is_orig,
-            options: options
-                .iter()
-                .map(|(kind, len, data)| build::option(*kind, *len, data))
-                .collect(),
-        });
+        if session.wants::<TcpOptions<'_>>() {
+            raise_options(session, conn, is_orig, &options);
+        }
     }
+}
+
+/// Raises the event of all options with their fields. As in Zeek, only that looks at their lengths.
+#[cold]
+fn raise_options(
+    session: &mut Session<'_>,
+    conn: &mut Conn,
+    is_orig: bool,
+    options: &[(u8, usize, &[u8])],
+) {
+    for (kind, len, _) in options {
+        if let Some(name) = build::wrong_length(*kind, *len) {
+            Consumer::weird(session, conn, name, &len.to_string(), "TCP");
+        }
+    }
+    let options = options.iter().map(|(kind, len, data)| build::option(*kind, *len, data));
+    session.raise(conn, |c| TcpOptions { c, is_orig, options: options.collect() });
 }

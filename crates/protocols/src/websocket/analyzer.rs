@@ -1,4 +1,6 @@
 use gannet_base::Dir;
+use gannet_event::Command;
+use gannet_event::ConnCommand;
 
 use super::events::WebsocketClose;
 use super::events::WebsocketEstablished;
@@ -96,7 +98,40 @@ impl Analyzer {
         if !waits {
             nested.start(cx, Tag::Detector);
         }
-        Self { flows: Default::default(), nested, waits }
+        let mut analyzer = Self { flows: Default::default(), nested, waits };
+        if waits {
+            analyzer.ask(cx);
+        }
+        analyzer
+    }
+
+    /// Asks scripts what the payload is. Their handlers run at once, as in Zeek: frames may follow in the same packet.
+    #[cold]
+    fn ask(&mut self, cx: &mut Context<'_>) {
+        if !cx.wants::<WebsocketEstablished>() {
+            return;
+        }
+        cx.note_handled();
+        cx.env.logs.events.mark();
+        cx.env.logs.events.drain();
+        let uid = cx.conn.uid;
+        let is_answer = |command: &Command| matches!(command, Command::Connection { uid: of, what: ConnCommand::Configure { .. }, .. } if *of == uid);
+        for command in cx.env.logs.events.take_commands_if(is_answer) {
+            if let Command::Connection {
+                what: ConnCommand::Configure { payload, detects }, ..
+            } = command
+            {
+                self.configure(cx, payload_of(payload.as_deref(), detects));
+            }
+        }
+    }
+
+    /// Begins to read frames; payload goes to this analyzer.
+    fn configure(&mut self, cx: &mut Context<'_>, payload: Option<Tag>) {
+        self.waits = false;
+        if let Some(tag) = payload {
+            self.nested.start(cx, tag);
+        }
     }
 
     /// Processes one event; `Err` is its fault.
@@ -172,6 +207,11 @@ impl Analyzer {
     }
 }
 
+/// The analyzer of payload that scripts name, or the detector where they want its protocol detected.
+pub fn payload_of(name: Option<&str>, detects: bool) -> Option<Tag> {
+    name.and_then(Tag::of_zeek_name).or_else(|| detects.then_some(Tag::Detector))
+}
+
 /// How much of a control frame counts.
 fn most_of_control(cx: &Context<'_>) -> usize {
     cx.env.most("WebSocket::max_control_frame_size", MAX_CONTROL)
@@ -214,10 +254,7 @@ impl Analyze for Analyzer {
     fn steer(&mut self, cx: &mut Context<'_>, request: InnerRequest<'_>) -> bool {
         match request {
             InnerRequest::Configure { payload } if self.waits => {
-                self.waits = false;
-                if let Some(tag) = payload {
-                    self.nested.start(cx, tag);
-                }
+                self.configure(cx, payload);
                 true
             }
             _ => self.nested.steer(cx, request),
@@ -281,6 +318,37 @@ mod tests {
             assert_eq!(a.steer(&mut h.cx(), remove), rows > 0);
             assert_eq!(h.rows("http").len(), rows, "{payload:?}");
         }
+    }
+
+    /// Asks that frames are read, and payload is passed on to nobody, when a connection is upgraded.
+    struct Configures(gannet_base::Uid, Vec<Command>);
+
+    impl gannet_event::Listener for Configures {
+        fn event(&mut self, event: &gannet_event::Raised<'_>) {
+            assert_eq!(event.decl.name, "websocket_established");
+            let conn = event.connection(0).unwrap();
+            let what = ConnCommand::Configure { payload: None, detects: false };
+            self.1.push(Command::Connection { uid: self.0, id: conn.id, ip_proto: 6, what });
+        }
+
+        fn commands(&mut self, to: &mut Vec<Command>) {
+            to.append(&mut self.1);
+        }
+    }
+
+    #[test]
+    fn scripts_are_asked_before_the_first_frame() {
+        let mut h = Harness::new(Proto::Tcp, 80);
+        h.env.steering = Steering::scripted();
+        let mut interest = gannet_event::Interest::default();
+        interest.add(<WebsocketEstablished as gannet_event::Event>::DECL.id);
+        let listener = Box::new(Configures(h.cx().conn.uid, Vec::new()));
+        h.env.logs.events = gannet_event::Events::new(interest, listener);
+        let mut a = Analyzer::new(&mut h.cx());
+        // It came with the reply that upgrades the connection.
+        a.stream(&mut h.cx(), Dir::Resp, b"\x81\x02hi");
+        assert!(h.confirmed(Tag::WebSocket));
+        assert!(!h.env.logs.events.has_commands());
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod handshake;
 mod rows;
 
 pub use analyzer::Analyzer;
+pub use analyzer::payload_of;
 pub use handshake::Handshake;
 pub use rows::WebSocketRow;
 
