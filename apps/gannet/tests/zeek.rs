@@ -71,6 +71,25 @@ fn functions_and_events_of_the_language_are_there_without_the_scripts_of_zeek() 
 }
 
 #[test]
+fn the_first_file_with_an_error_is_the_last_one() {
+    let folder = Scratch::new("first-error");
+    let wrong = |name: &str| format!("global {name}: count = \"text\";\n");
+    folder.file("first.zeek", (wrong("a") + &wrong("b")).as_bytes());
+    folder.file("second.zeek", wrong("c").as_bytes());
+    let all = folder
+        .file("all.zeek", ("@load ./first\n@load ./second\n".to_owned() + &wrong("d")).as_bytes());
+    let output = zeek(&[all.to_str().unwrap()], "global e: count = \"text\";");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let named = ["(a = text)", "(b = text)", "(c = text)", "(d = text)", "(e = text)"];
+    assert_eq!(
+        named.map(|name| errors.contains(name)),
+        [true, true, false, false, false],
+        "{errors}"
+    );
+    assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
 fn scripts_see_the_enums_of_spicy_on_request() {
     let code = "print LDAP::ProtocolOpcode_BIND_REQUEST, LDAP::ResultCode_Undef, \
         Redis::RedisCommand_SUBSCRIBE, enum_to_int(LDAP::SearchScope_SEARCH_TREE);";

@@ -494,6 +494,7 @@ fn run_parser(mut parser: Parser<'_>, inputs: Vec<Input>, options: &Options) -> 
     parser.warn_usage = options.usage > 0 || asked;
     // A check of scripts that do not run (`-a`) is asked for twice.
     parser.warn_unread = options.usage > u32::from(options.parse_only) || asked;
+    parser.stops_at_errors = true;
     let result = parser.run(inputs);
     let program = parser.program;
     match result {

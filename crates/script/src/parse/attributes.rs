@@ -250,11 +250,14 @@ impl Parser<'_> {
                 self.deprecation(text, None);
                 if place != AttributeTarget::Global || tag != Tag::Table {
                     self.attr_error(all, "&backend only applicable to global sets/tables");
+                } else {
+                    self.check_stored(all, ty, "&backend");
                 }
             }
             AttrKind::BrokerStore if tag != Tag::Table => {
                 self.attr_error(all, "&broker_store only applicable to sets/tables");
             }
+            AttrKind::BrokerStore => self.check_stored(all, ty, "&broker_store"),
             AttrKind::BrokerAllowComplexType if tag != Tag::Table => {
                 let text = "&broker_allow_complex_type only applicable to sets/tables";
                 self.attr_error(all, text);
@@ -269,6 +272,25 @@ impl Parser<'_> {
                 self.attr_error(all, "&ordered only applicable to tables");
             }
             _ => {}
+        }
+    }
+
+    /// Whether a table of this type may be in a store, as the attribute of this name says.
+    fn check_stored(&mut self, all: &Vec<Attr>, ty: TypeId, name: &str) {
+        let has = |kind| all.iter().any(|attr| attr.kind == kind);
+        let value = self.program.types.table(ty).and_then(|table| table.value);
+        let is_simple = value.is_none_or(|value| {
+            let tag = self.program.types.tag(value);
+            tag.is_atomic() || tag == Tag::Pattern
+        });
+        if !is_simple && !has(AttrKind::BrokerAllowComplexType) {
+            self.attr_error(all, &format!("{name} only supports atomic types as table value"));
+        } else if has(AttrKind::ExpireFunc) {
+            let text = format!("{name} and &expire_func cannot be used simultaneously");
+            self.attr_error(all, &text);
+        } else if has(AttrKind::ReadExpire) {
+            let text = format!("{name} and &read_expire cannot be used simultaneously");
+            self.attr_error(all, &text);
         }
     }
 

@@ -124,6 +124,10 @@ impl Parser<'_> {
         }
         self.ignore_deprecations = self.ignore_deprecations.saturating_sub(open.pragmas.len());
         self.module = open.module;
+        if self.stops_at_errors && self.program.diagnostics.errors > 0 {
+            self.open.clear();
+            self.inputs.clear();
+        }
         Ok(())
     }
 

@@ -175,6 +175,8 @@ pub struct Parser<'a> {
     pub warn_unused: bool,
     /// Whether uses of locals that have no value are reported.
     pub warn_usage: bool,
+    /// Whether the first file with an error is the last one that is read, as in Zeek.
+    pub stops_at_errors: bool,
     /// Whether assignments to locals that nothing reads are reported as well.
     pub warn_unread: bool,
     /// Lists that end in a comma.
@@ -299,6 +301,7 @@ impl<'a> Parser<'a> {
             warn_unused: false,
             warn_usage: false,
             warn_unread: false,
+            stops_at_errors: false,
             trailing: IdSet::default(),
             in_size: false,
             attr_failed: false,
