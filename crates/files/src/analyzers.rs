@@ -18,6 +18,8 @@ use crate::x509_raise;
 
 /// Bytes of an OCSP message or a certificate that are kept to be read at its end.
 const MAX_KEPT: usize = 1 << 20;
+/// The weird of one that is longer: its analyzer reads nothing of it.
+const TOO_LONG_WEIRD: &str = "file_message_too_long";
 
 /// The analyzers of one file.
 #[derive(Debug, Default)]
@@ -29,6 +31,8 @@ pub(crate) struct Analyzers {
     ocsp_request: Option<Vec<u8>>,
     /// The same of a certificate, where a listener asks for it.
     x509: Option<Vec<u8>>,
+    /// The last analyzer that the file is too long for.
+    too_long: Option<&'static str>,
     pe: Option<Box<pe::Parser>>,
     /// The analyzer whose format the file violates, not reported yet, and the reason.
     pub(crate) failure: Option<(&'static str, String)>,
@@ -52,6 +56,8 @@ pub(crate) struct Results {
     ocsp_request: Option<Vec<u8>>,
     /// The same of a certificate.
     x509: Option<Vec<u8>>,
+    /// The last analyzer that the file was too long for.
+    too_long: Option<&'static str>,
     pe: Option<Box<pe::Parser>>,
 }
 
@@ -101,9 +107,16 @@ impl Analyzers {
                 self.failure = Some(("PE", error.to_string()));
             }
         }
-        keep(&mut self.ocsp, data);
-        keep(&mut self.ocsp_request, data);
-        keep(&mut self.x509, data);
+        let all = [
+            (&mut self.ocsp, "OCSP_REPLY"),
+            (&mut self.ocsp_request, "OCSP_REQUEST"),
+            (&mut self.x509, "X509"),
+        ];
+        for (kept, name) in all {
+            if !keep(kept, data) {
+                self.too_long = Some(name);
+            }
+        }
     }
 
     /// Adds an analyzer that a listener asks for by Zeek's name; returns whether it is one of these.
@@ -151,20 +164,22 @@ impl Analyzers {
             ocsp: self.ocsp.take(),
             ocsp_request: self.ocsp_request.take(),
             x509: self.x509.take(),
+            too_long: self.too_long,
             pe: self.pe.take(),
         }
     }
 }
 
-/// Keeps more data to be read at the end, up to the limit.
-fn keep(kept: &mut Option<Vec<u8>>, data: &[u8]) {
-    if let Some(all) = kept {
-        if all.len() + data.len() <= MAX_KEPT {
-            all.extend_from_slice(data);
-        } else {
-            *kept = None;
-        }
+/// Keeps more data to be read at the end. False beyond the limit: nothing is kept any more.
+fn keep(kept: &mut Option<Vec<u8>>, data: &[u8]) -> bool {
+    let Some(all) = kept else { return true };
+    let fits = all.len() + data.len() <= MAX_KEPT;
+    if fits {
+        all.extend_from_slice(data);
+    } else {
+        *kept = None;
     }
+    fits
 }
 
 impl Results {
@@ -177,6 +192,10 @@ impl Results {
         f: Option<FileRef>,
         mut odd: impl FnMut(TroubleKind),
     ) {
+        if let Some(analyzer) = self.too_long {
+            let (name, addl) = (TOO_LONG_WEIRD, analyzer.to_owned());
+            odd(TroubleKind::Weird { name, addl, source: None });
+        }
         if let Some(row) = self.pe.as_ref().and_then(|pe| rows::pe(ts, fuid, pe.info())) {
             logs.write(&row);
         }

@@ -422,6 +422,31 @@ fn an_ocsp_response_that_is_cut_is_odd() {
 }
 
 #[test]
+fn an_ocsp_response_that_is_too_long_is_odd() {
+    for (pieces, is_odd) in [(1, false), (1023, false), (1024, false), (1025, true), (3000, true)] {
+        let mut w = World::new();
+        let f = w.start(FileStart { mime_type: Some("application/ocsp-response"), ..start() });
+        for _ in 0..pieces {
+            w.files.data(&mut w.logs, Time::from_secs(2), f, &[b'0'; 1024]);
+        }
+        w.files.end(&mut w.logs, Time::from_secs(2), f);
+        let weirds = w.files.take_troubles();
+        let names: Vec<_> = weirds
+            .iter()
+            .filter_map(|weird| match &weird.kind {
+                TroubleKind::Weird { name, addl, .. } => Some((*name, addl.as_str())),
+                _ => None,
+            })
+            .collect();
+        let expected = match is_odd {
+            true => ("file_message_too_long", "OCSP_REPLY"),
+            false => (crate::ocsp::RESPONSE_ERROR_WEIRD, ""),
+        };
+        assert_eq!(names, [expected], "{pieces}");
+    }
+}
+
+#[test]
 fn a_program_whose_headers_are_none_violates() {
     let mut w = World::new();
     let f = w.start(start());
