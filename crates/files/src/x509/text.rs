@@ -163,7 +163,7 @@ fn words(dotted: &str, value: &[u8], timestamps: Option<&[Timestamp]>) -> Option
         "1.3.6.1.5.5.7.1.24" => features(&mut reader),
         "1.3.6.1.5.5.7.1.8" => autonomous_systems(&mut reader).ok(),
         "1.2.643.100.111" => Some(lossy(&reader.universal(tag::UTF8_STRING).ok()?.octets().ok()?)),
-        // That it is there says all.
+        // Its presence says all.
         "1.3.6.1.5.5.7.48.1.5" => reader.universal(tag::NULL).ok().map(|_| String::new()),
         POISON => reader.universal(tag::NULL).ok().map(|_| "NULL".to_owned()),
         "1.3.6.1.5.5.7.1.1" | "1.3.6.1.5.5.7.1.11" => access(&mut reader).ok().map(or_empty),

@@ -320,7 +320,7 @@ mod tests {
         }
     }
 
-    /// Asks that frames are read, and payload is passed on to nobody, when a connection is upgraded.
+    /// Asks that frames are read, and no analyzer gets payload, when a connection is upgraded.
     struct Configures(gannet_base::Uid, Vec<Command>);
 
     impl gannet_event::Listener for Configures {
