@@ -208,7 +208,14 @@ impl Nested {
                 Request::Confirm(tag) => {
                     let own = self.find(tag).and_then(|at| self.analyzers.get_mut(at));
                     let before = own.is_some_and(|a| std::mem::replace(&mut a.confirmed, true));
-                    if !before {
+                    if before {
+                        continue;
+                    }
+                    if tag == self.owner {
+                        // The event of its owner, which has the same name, was another one.
+                        let aid = cx.aid(tag);
+                        cx.confirm_instance(tag, aid);
+                    } else {
                         cx.requests.push(request);
                     }
                 }
@@ -288,6 +295,20 @@ mod tests {
         nested.stream(&mut h.cx(), Dir::Resp, b"220 c\r\n230 d\r\n");
         let tags: Vec<_> = nested.analyzers.iter().map(|a| a.analyzer.tag()).collect();
         assert_eq!(tags, [Tag::Detector, Tag::Ftp, Tag::Smtp]);
+    }
+
+    #[test]
+    fn a_protocol_within_itself_is_confirmed_as_well() {
+        let mut h = Harness::new(Proto::Tcp, 80);
+        h.listen("analyzer_confirmation_info");
+        h.cx().conn.services.insert(Tag::Http as u8);
+        let mut nested = Nested::new(Tag::Http);
+        nested.start(&mut h.cx(), Tag::Http);
+        for _ in 0..2 {
+            nested.stream(&mut h.cx(), Dir::Orig, b"GET /within HTTP/1.1\r\n\r\n");
+            nested.stream(&mut h.cx(), Dir::Resp, b"HTTP/1.1 204 No Content\r\n\r\n");
+        }
+        assert_eq!(h.events().len(), 1);
     }
 
     #[test]

@@ -306,7 +306,7 @@ mod tests {
             let mut h = Harness::new(Proto::Tcp, 80);
             h.env.steering = Steering::scripted();
             let analyzer = Tag::Http.zeek_name().to_owned();
-            h.env.steer(h.now, gannet_event::Command::Detect { analyzer, on: true });
+            h.env.steer(h.now, Command::Detect { analyzer, on: true });
             let mut a = Analyzer::new(&mut h.cx());
             a.stream(&mut h.cx(), Dir::Orig, &frame);
             assert!(!h.confirmed(Tag::WebSocket));
