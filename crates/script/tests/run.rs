@@ -275,3 +275,19 @@ fn options_from_a_file_keep_their_types() {
     let expected = ["T", "hosts, T, F, F", "names, F, T, F", "reader, F, F, T"];
     assert_eq!(lines, expected, "{reported}");
 }
+
+#[test]
+fn options_of_no_value_that_their_type_has_raise_no_event() {
+    let path = std::env::temp_dir().join(format!("gannet-enums-{}.cfg", std::process::id()));
+    std::fs::write(&path, "reader Input::READER_NONE\nhosts 1.2.3.4\n").unwrap();
+    let file = path.to_string_lossy();
+    let code = include_str!("options.zeek").replace("options.cfg", &file);
+    let (printed, reported, _) = run("options", code.as_bytes());
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(printed, "T\nhosts, T, F, F\n", "{reported}");
+    let warning = format!(
+        "warning: Value 'Input::READER_NONE' for source 'thread {file}/Input::READER_CONFIG' is not a valid enum.\n\
+         error: SendEvent for event InputConfig::new_value failed\n"
+    );
+    assert_eq!(reported, warning);
+}

@@ -420,13 +420,16 @@ fn take(vm: &mut Vm<'_>, id: u64, message: Message) -> Result<()> {
                     _ => None,
                 };
                 let option_ty = option.map_or(TypeId::ANY, |option| vm.p.globals[option].ty);
-                let args = fields
-                    .iter()
-                    .zip(params)
-                    .map(|(field, ty)| {
-                        to_value(vm, field, if ty == TypeId::ANY { option_ty } else { ty })
-                    })
-                    .collect();
+                let mut args = Vec::new();
+                for (field, ty) in fields.iter().zip(params) {
+                    let ty = if ty == TypeId::ANY { option_ty } else { ty };
+                    if let Some(name) = unknown_enum(vm, field, ty) {
+                        warn_of_enum(vm, &source, &description, field, &name);
+                        vm.report(Severity::Error, format!("SendEvent for event {event} failed"));
+                        return Ok(());
+                    }
+                    args.push(to_value(vm, field, ty));
+                }
                 vm.queue_event(func, args);
             }
         }
@@ -567,6 +570,21 @@ fn unknown_enum(vm: &Vm<'_>, field: &Field<'_>, ty: TypeId) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// Warns that an event of a reader has no value for an enumerator.
+fn warn_of_enum(vm: &mut Vm<'_>, source: &str, description: &Value, field: &Field<'_>, name: &str) {
+    let first = match field {
+        Field::Set(items) | Field::Vector(items) => items.first(),
+        _ => None,
+    };
+    // The first one of a container shows the type of all.
+    let is_first = matches!(first, Some(Field::Enum(first)) if **first == *name.as_bytes());
+    let word = if is_first { "of" } else { "for" };
+    let reader = json::name_of(vm, &super::log::field(vm, description, "reader"));
+    let text =
+        format!("Value '{name}' {word} source 'thread {source}/{reader}' is not a valid enum.");
+    vm.report(Severity::Warning, text);
 }
 
 /// The values of a record's fields, as several arguments.
@@ -741,15 +759,21 @@ pub(super) fn to_value(vm: &mut Vm<'_>, field: &Field<'_>, ty: TypeId) -> Value 
         Field::Bool(value) => Value::Bool(*value),
         Field::Int(value) => Value::Int(*value),
         Field::Count(value) => Value::Count(*value),
-        Field::Port(number, protocol) => Value::Port(Port {
-            number: *number as u16,
-            protocol: match protocol {
-                FieldProtocol::Tcp => Protocol::Tcp,
-                FieldProtocol::Udp => Protocol::Udp,
-                FieldProtocol::Icmp => Protocol::Icmp,
-                FieldProtocol::Unknown => Protocol::Unknown,
-            },
-        }),
+        Field::Port(number, protocol) => {
+            let valid = u16::try_from(*number);
+            if valid.is_err() {
+                vm.report(Severity::Warning, format!("bad port number {number}"));
+            }
+            Value::Port(Port {
+                number: valid.unwrap_or(0),
+                protocol: match protocol {
+                    FieldProtocol::Tcp => Protocol::Tcp,
+                    FieldProtocol::Udp => Protocol::Udp,
+                    FieldProtocol::Icmp => Protocol::Icmp,
+                    FieldProtocol::Unknown => Protocol::Unknown,
+                },
+            })
+        }
         Field::Subnet(address, width) => {
             let four = address.starts_with(&crate::value::V4_PREFIX) && *width <= 32;
             Value::subnet(*address, if four { width + 96 } else { *width })

@@ -71,24 +71,16 @@ pub(super) const TABLE: Table = &[
         }
         Ok(Value::Bool(true))
     }),
-    ("Reporter::get_weird_sampling_whitelist", |vm, _| {
-        Ok(vm.global_named("Weird::sampling_whitelist"))
-    }),
-    ("Reporter::get_weird_sampling_global_list", |vm, _| {
-        Ok(vm.global_named("Weird::sampling_global_list"))
-    }),
-    ("Reporter::get_weird_sampling_rate", |vm, _| Ok(vm.global_named("Weird::sampling_rate"))),
-    ("Reporter::get_weird_sampling_threshold", |vm, _| {
-        Ok(vm.global_named("Weird::sampling_threshold"))
-    }),
-    ("Reporter::get_weird_sampling_duration", |vm, _| {
-        Ok(vm.global_named("Weird::sampling_duration"))
-    }),
-    ("Reporter::set_weird_sampling_whitelist", |_, _| Ok(Value::Bool(true))),
-    ("Reporter::set_weird_sampling_global_list", |_, _| Ok(Value::Bool(true))),
-    ("Reporter::set_weird_sampling_rate", |_, _| Ok(Value::Bool(true))),
-    ("Reporter::set_weird_sampling_threshold", |_, _| Ok(Value::Bool(true))),
-    ("Reporter::set_weird_sampling_duration", |_, _| Ok(Value::Bool(true))),
+    ("Reporter::get_weird_sampling_whitelist", |vm, _| get_sampling(vm, Sampling::Whitelist)),
+    ("Reporter::get_weird_sampling_global_list", |vm, _| get_sampling(vm, Sampling::GlobalList)),
+    ("Reporter::get_weird_sampling_rate", |vm, _| get_sampling(vm, Sampling::Rate)),
+    ("Reporter::get_weird_sampling_threshold", |vm, _| get_sampling(vm, Sampling::Threshold)),
+    ("Reporter::get_weird_sampling_duration", |vm, _| get_sampling(vm, Sampling::Duration)),
+    ("Reporter::set_weird_sampling_whitelist", |vm, a| set_sampling(vm, a, Sampling::Whitelist)),
+    ("Reporter::set_weird_sampling_global_list", |vm, a| set_sampling(vm, a, Sampling::GlobalList)),
+    ("Reporter::set_weird_sampling_rate", |vm, a| set_sampling(vm, a, Sampling::Rate)),
+    ("Reporter::set_weird_sampling_threshold", |vm, a| set_sampling(vm, a, Sampling::Threshold)),
+    ("Reporter::set_weird_sampling_duration", |vm, a| set_sampling(vm, a, Sampling::Duration)),
 ];
 
 /// Raises the weird of a connection: name, connection, details and source.
@@ -106,18 +98,17 @@ fn conn_weird(vm: &mut Vm<'_>, [name, connection, addl, source]: [Value; 4]) {
 /// Whether a weird is reported, or left out because there were many of its name for these hosts, this connection or file.
 fn permits_weird(vm: &mut Vm<'_>, name: &Value, of: &[String]) -> bool {
     vm.m.state.traffic.counts.weird(name.str_bytes());
-    let contains = |vm: &Vm<'_>, set: &str| {
-        let set = vm.global_named(set);
+    let contains = |vm: &Vm<'_>, what: Sampling| {
+        let set = sampling(vm, what);
         set.table().is_some_and(|set| set.find(std::slice::from_ref(name)).is_some())
     };
-    if contains(vm, "Weird::sampling_whitelist") {
+    if contains(vm, Sampling::Whitelist) {
         return true;
     }
-    let of = if contains(vm, "Weird::sampling_global_list") { &[] } else { of };
-    let count = |vm: &Vm<'_>, name: &str| vm.global_named(name).count();
-    let rate = count(vm, "Weird::sampling_rate");
-    let threshold = count(vm, "Weird::sampling_threshold");
-    let duration = vm.global_named("Weird::sampling_duration").double();
+    let of = if contains(vm, Sampling::GlobalList) { &[] } else { of };
+    let rate = sampling(vm, Sampling::Rate).count();
+    let threshold = sampling(vm, Sampling::Threshold).count();
+    let duration = sampling(vm, Sampling::Duration).double();
     let now = vm.m.now;
     let (seen, since) = vm.m.state.weirds.entry((name.text(), of.join(" ")), now);
     if *since + duration <= now {
@@ -127,12 +118,57 @@ fn permits_weird(vm: &mut Vm<'_>, name: &Value, of: &[String]) -> bool {
     *seen <= threshold || (rate > 0 && (*seen - threshold).is_multiple_of(rate))
 }
 
+/// What decides which weirds of scripts are left out.
+#[derive(Clone, Copy)]
+enum Sampling {
+    Whitelist,
+    GlobalList,
+    Rate,
+    Threshold,
+    Duration,
+}
+
+impl Sampling {
+    /// The option that it is until a script sets it.
+    fn option(self) -> &'static str {
+        match self {
+            Sampling::Whitelist => "Weird::sampling_whitelist",
+            Sampling::GlobalList => "Weird::sampling_global_list",
+            Sampling::Rate => "Weird::sampling_rate",
+            Sampling::Threshold => "Weird::sampling_threshold",
+            Sampling::Duration => "Weird::sampling_duration",
+        }
+    }
+}
+
+fn sampling(vm: &Vm<'_>, what: Sampling) -> Value {
+    let set = vm.m.state.weirds.settings[what as usize].clone();
+    set.unwrap_or_else(|| vm.global_named(what.option()))
+}
+
+/// A copy, so that changes of a set that a script got or gave have no effect.
+fn copied(vm: &mut Vm<'_>, value: &Value) -> Value {
+    vm.try_copy(value).unwrap_or_else(|| value.clone())
+}
+
+fn get_sampling(vm: &mut Vm<'_>, what: Sampling) -> Result<Value> {
+    let value = sampling(vm, what);
+    Ok(copied(vm, &value))
+}
+
+fn set_sampling(vm: &mut Vm<'_>, args: &[Value], what: Sampling) -> Result<Value> {
+    vm.m.state.weirds.settings[what as usize] = Some(copied(vm, arg(args, 0)));
+    Ok(Value::Bool(true))
+}
+
 /// How many weirds of a name scripts reported, of which hosts, connection or file, and since when.
 ///
 /// At most [`SampledWeirds::REMEMBERED`] are kept: beyond that the oldest half is dropped, and dropped weirds count from
 /// the first again.
 #[derive(Default)]
 pub(crate) struct SampledWeirds {
+    /// What scripts set, by [`Sampling`].
+    settings: [Option<Value>; 5],
     young: HashMap<(String, String), (u64, f64)>,
     old: HashMap<(String, String), (u64, f64)>,
 }

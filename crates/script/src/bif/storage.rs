@@ -143,6 +143,7 @@ fn open(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let tag = super::json::name_of(vm, arg(args, 0));
     let forced_sync = super::log::field(vm, &options, "forced_sync").truth();
     let sqlite = super::log::field(vm, &options, "sqlite");
+    let mut code = "OPERATION_FAILED";
     let opened = if super::system::refused(vm, "a database") {
         Err("a sandbox has no databases".to_owned())
     } else if tag != "Storage::STORAGE_BACKEND_SQLITE" {
@@ -161,7 +162,8 @@ fn open(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         store::Store::open(&path, &table, busy, &pragmas)
             .map(|store| (store, format!("{path}-{table}")))
     } else {
-        Err("the options of the backend are missing".to_owned())
+        code = "INITIALIZATION_FAILED";
+        Err("sqlite backend options not provided".to_owned())
     };
     let (store, config, error) = match opened {
         Ok((store, config)) => (Some(store), config, None),
@@ -182,7 +184,7 @@ fn open(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let handle = Value::Opaque(OpaqueValue::new(handle_type, Handle(backend)));
     if let Some(error) = error {
         let text = format!("Failed to open backend {tag}: {error}");
-        return answer(vm, "OPERATION_FAILED", Some(&text), handle);
+        return answer(vm, code, Some(&text), handle);
     }
     vm.queue_named("Storage::backend_opened", vec![arg(args, 0).clone(), options]);
     answer(vm, "SUCCESS", None, handle)
@@ -441,6 +443,7 @@ mod store {
             rusqlite::Error::SqliteFailure(_, Some(text)) => {
                 text.split(": ").next().unwrap_or(text).to_owned()
             }
+            rusqlite::Error::SqlInputError { msg, .. } => msg.clone(),
             other => other.to_string(),
         };
         format!("SQLite call failed: {text}")

@@ -72,10 +72,16 @@ pub(super) const TABLE: Table = &[
         Ok(Value::Bool(true))
     }),
     ("suspend_processing", |vm, _| {
+        if vm.m.state.suspended == 0 {
+            vm.report(Severity::Info, "processing suspended");
+        }
         vm.m.state.suspended = vm.m.state.suspended.saturating_add(1);
         Ok(Value::Bool(true))
     }),
     ("continue_processing", |vm, _| {
+        if vm.m.state.suspended == 1 {
+            vm.report(Severity::Info, "processing continued");
+        }
         vm.m.state.suspended = vm.m.state.suspended.saturating_sub(1);
         Ok(Value::Bool(true))
     }),
