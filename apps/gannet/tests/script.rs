@@ -47,7 +47,7 @@ fn text(bytes: &[u8]) -> String {
 fn check_reports_each_file_and_fails() {
     let files = [
         ("good.zeek", "global a = 1;\n"),
-        ("cut.zeek", "global b = ;\n"),
+        ("cut.zeek", "global b = );\n"),
         ("bad.zeek", "global c = 1 + \"x\";\n"),
     ];
     let folder = folder("check", &files);
@@ -57,7 +57,7 @@ fn check_reports_each_file_and_fails() {
     assert_eq!(all.status.code(), Some(1));
     assert_eq!(
         text(&all.stderr),
-        "error in ./cut.zeek, line 1: syntax error, at or near \";\"\n\
+        "error in ./cut.zeek, line 1: syntax error, at or near \")\"\n\
          error in ./bad.zeek, line 1: requires arithmetic operands (1 + x)\n"
     );
     let json = script(&folder, &["check", "--json", "bad.zeek"]);

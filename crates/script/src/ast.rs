@@ -210,6 +210,8 @@ pub enum Coercion {
 pub struct RecordConstructor {
     /// Offsets in the expression's type, and values, in the order in which they were written.
     pub fields: Vec<(u32, ExprId)>,
+    /// The names of these fields.
+    pub names: Vec<Name>,
     /// Whether a type was named: `R($a=1)`. Its other fields then take their defaults.
     pub named: bool,
 }

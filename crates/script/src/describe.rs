@@ -600,9 +600,9 @@ impl<'a> Describe<'a> {
                         self.add(", ");
                     }
                     self.add("$");
-                    self.add(
-                        fields.get(*offset as usize).map_or("", |field| program.name(field.name)),
-                    );
+                    let of_type = fields.get(*offset as usize).map(|field| field.name);
+                    let name = of_type.or_else(|| constructor.names.get(index).copied());
+                    self.add(name.map_or("", |name| program.name(name)));
                     self.add("=");
                     self.expr(*value);
                 }
@@ -672,7 +672,7 @@ impl<'a> Describe<'a> {
                 self.list(&call.args);
                 self.add(")");
             }
-            ExprKind::Lambda(lambda) => self.lambda(lambda),
+            ExprKind::Lambda(lambda) => self.lambda(lambda, expr.ty),
             ExprKind::Event(event) => self.event(event),
             ExprKind::Schedule(when, event) => {
                 self.add("schedule ");
@@ -792,10 +792,10 @@ impl<'a> Describe<'a> {
         self.add(")");
     }
 
-    fn lambda(&mut self, lambda: &Lambda) {
+    fn lambda(&mut self, lambda: &Lambda, ty: TypeId) {
         let program = self.program;
         let function = &program.functions[lambda.func];
-        self.ty(function.ty);
+        self.ty(if ty == TypeId::ERROR { ty } else { function.ty });
         if let Some(body) = function.bodies.first() {
             self.body(*body);
         }

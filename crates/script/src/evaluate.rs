@@ -80,6 +80,11 @@ pub trait Evaluate {
         None
     }
 
+    /// A hash of bytes under the seeds of the run, where it has any.
+    fn seeded_hash(&self, _bytes: &[u8]) -> Option<u64> {
+        None
+    }
+
     /// Zeek's text of the value of `global` (`-I`), where it has one.
     fn describe_global(&mut self, program: &mut Program, global: GlobalId) -> Option<Vec<u8>>;
 }

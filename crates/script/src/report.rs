@@ -63,14 +63,14 @@ impl Program {
             text.extend_from_slice(&self.object_text(other));
         }
         text.push(b')');
-        let wanted = self.wanted.take();
-        let (place, span) = self.object_place(object);
+        let (wanted, near) = (self.wanted.take(), self.near.take());
+        let (place, mut span) = self.object_place(object);
         let mut location = place;
         let mut about = Subjects {
             exprs: [object.expr(), None],
             types: [object.ty().or(wanted), None],
             message: message.len(),
-            other: self.near.take().unwrap_or(Span::NOWHERE),
+            other: near.unwrap_or(Span::NOWHERE),
             ..Subjects::default()
         };
         if let Some(other) = other {
@@ -83,6 +83,13 @@ impl Program {
             } else if !place.is_empty() && place != location {
                 location = format!("{location} and {place}");
             }
+        }
+        // Where the objects have no place, the message has one, which Zeek's line does not name.
+        if let Some(near) = near
+            && !span.is_somewhere()
+            && !about.other.is_somewhere()
+        {
+            span = near;
         }
         self.emit(&Diagnostic { severity, span, location, text, about });
     }
@@ -118,7 +125,11 @@ impl Program {
                 }
                 data.span
             }
-            Object::Global(global) => self.globals[*global].span,
+            // A name is in one line.
+            Object::Global(global) => {
+                let span = self.globals[*global].span;
+                Span { last: span.first, ..span }
+            }
             Object::Attrs(_, span) | Object::Text(_, span) => *span,
         };
         (self.sources.location(span), span)

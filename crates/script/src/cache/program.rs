@@ -140,7 +140,7 @@ fields! {
     Port { number, protocol }
     PatternSource { text, case_insensitive, single_line }
     Expr { kind, ty, span, paren }
-    RecordConstructor { fields, named }
+    RecordConstructor { fields, names, named }
     TableConstructor { entries, attrs }
     SetConstructor { entries, attrs }
     Call { callee, args, written, in_when }

@@ -20,7 +20,7 @@ type Outer: record { id: count; inner: Inner &default=[$n=4]; seen: vector of ad
 global shared: Outer = [$id=1];
 global again: Outer = shared;
 global table_of: table[string, count] of Outer &default=function(s: string, n: count): Outer { return [$id=n]; } &redef;
-table_of["x", 1] = shared;
+redef table_of += { ["x", 1] = shared };
 global nets: set[subnet] = { 10.0.0.0/8, 192.168.0.0/16, [2001:db8::]/32 } &redef;
 global words: table[pattern] of count = { [/fo+/] = 1, [/b(a|e)r/i] = 2 } &redef;
 global expiring: table[count] of string = { [1] = "one", [2] = "two" } &create_expire=1min;
@@ -52,7 +52,6 @@ global counter = 0;
 event started(n: count) &priority=-3 { counter += n; print "started in the base", n, counter; }
 redef nets += { 172.16.0.0/12 };
 redef table_of += { ["y", 2] = [$id=2] };
-print "a statement of the base";
 "#;
 
 /// A script of the user, which sees and changes everything.
@@ -75,6 +74,7 @@ event zeek_init()
     print Base::Late($o=[$id=5]);
     event started(7);
     }
+print "a statement";
 "#;
 
 /// A folder of scripts and a cache, removed at the end.
@@ -198,14 +198,23 @@ fn a_changed_script_and_a_new_file_in_front_end_the_cache() {
     let place = ScratchFolder::new("changed");
     place.run(true);
     assert!(place.is_cached());
-    place.write("scripts/base/more/main.zeek", &format!("{DEFAULT}\nprint \"more\";\n"));
+    place.write(
+        "scripts/base/more/main.zeek",
+        &format!("{DEFAULT}\nevent zeek_init() {{ print \"more\"; }}\n"),
+    );
     assert!(!place.is_cached());
     assert!(place.run(true).contains("more"));
     assert!(place.is_cached());
     // The same contents at another time.
-    place.write("scripts/base/more/main.zeek", &format!("{DEFAULT}\nprint \"more\";\n"));
+    place.write(
+        "scripts/base/more/main.zeek",
+        &format!("{DEFAULT}\nevent zeek_init() {{ print \"more\"; }}\n"),
+    );
     assert!(place.is_cached());
-    place.write("first/base/more/__load__.zeek", &format!("{DEFAULT}\nprint \"another\";\n"));
+    place.write(
+        "first/base/more/__load__.zeek",
+        &format!("{DEFAULT}\nevent zeek_init() {{ print \"another\"; }}\n"),
+    );
     assert!(!place.is_cached());
     assert!(place.run(true).contains("another"));
 }

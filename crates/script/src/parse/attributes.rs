@@ -414,7 +414,8 @@ impl Parser<'_> {
                         .collect::<Vec<_>>();
                     let result = self.program.same_type(func.result, *value)
                         || self.program.arithmetic_promotable(*value, func.result);
-                    if !result || !self.program.same_types(&params, index) {
+                    let (params, index) = (params, index.to_vec());
+                    if !self.check_params(default, &params, &index) || !result {
                         self.attr_error(all, &format!("{name} function type clash"));
                     }
                     return;
@@ -604,6 +605,22 @@ impl Parser<'_> {
 
     /// The value of `&priority` among the attributes of a body.
     pub(super) fn priority(&mut self, attrs: &[Attr]) -> Parsed<i64> {
+        for attr in attrs {
+            let valid = matches!(
+                attr.kind,
+                AttrKind::Priority
+                    | AttrKind::Deprecated
+                    | AttrKind::Group
+                    | AttrKind::IsUsed
+                    | AttrKind::NoCppOpt
+                    | AttrKind::NoZamOpt
+            );
+            if !valid {
+                let alone = std::slice::from_ref(attr);
+                let object = Object::Attrs(alone, attr.span);
+                self.error_about("illegal attribute for function body", &object);
+            }
+        }
         let Some(expr) = crate::types::attr_expr(attrs, AttrKind::Priority) else { return Ok(0) };
         Ok(match self.evaluate(expr)? {
             Some(Constant::Literal(Literal::Int(value))) => value,

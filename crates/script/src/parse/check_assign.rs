@@ -29,6 +29,7 @@ impl Parser<'_> {
             ExprKind::Index(base, _) if self.tag(*base) == Tag::String => {
                 "cannot assign to string index expression"
             }
+            ExprKind::Index(..) if self.tag(expr) == Tag::Void => "illegal assignment target",
             ExprKind::Index(..) | ExprKind::Field(..) | ExprKind::Slice(..) | ExprKind::Blank => {
                 return true;
             }
@@ -83,6 +84,17 @@ impl Parser<'_> {
         expr
     }
 
+    /// Whether a constructor that failed has the wrong type: unions of sets, and tables whose keys are wrong, have no type.
+    fn is_clash(&self, built: ExprId) -> bool {
+        match &self.program.exprs[built].kind {
+            ExprKind::Table(table) => {
+                !table.entries.iter().flat_map(|(key, _)| key).any(|part| self.is_error(*part))
+            }
+            ExprKind::Set(_) | ExprKind::Vector(_) => true,
+            _ => false,
+        }
+    }
+
     /// `right` converted to the type of `left`.
     fn assignable(
         &mut self,
@@ -95,6 +107,10 @@ impl Parser<'_> {
         let (a, b) = (self.program.types.tag(to), self.program.types.tag(from));
         if a == Tag::List && b == Tag::Any {
             return Some(right);
+        }
+        if a == Tag::List && matches!(self.program.exprs[right].kind, ExprKind::List(_)) {
+            self.fail(expr, "invalid constructor list on RHS of assignment");
+            return None;
         }
         if (a == Tag::Enum) != (b == Tag::Enum) && a != Tag::Any && b != Tag::Any {
             self.fail(expr, "can't convert to/from enumerated type");
@@ -128,7 +144,9 @@ impl Parser<'_> {
             let built = self.construct(to, elements, attrs.to_vec(), right)?;
             if self.is_error(built) {
                 self.program.exprs[expr].kind = ExprKind::Assign(left, built);
-                self.fail(expr, "type clash in assignment");
+                if self.is_clash(built) {
+                    self.fail(expr, "type clash in assignment");
+                }
                 return None;
             }
             return Some(built);
@@ -243,7 +261,7 @@ impl Parser<'_> {
             }
             (Tag::Table, _) => {
                 let errors = self.program.diagnostics.errors;
-                match self.elements_of(left, right) {
+                match self.elements_of(left, right, initializing) {
                     Some(right) => (AddTo::Table, right),
                     None if self.program.diagnostics.errors > errors => {
                         self.set_ty(expr, TypeId::ERROR);
@@ -256,7 +274,9 @@ impl Parser<'_> {
                 Some(found) => found,
                 None => return expr,
             },
-            (a, _) if is_arithmetic(a) => return self.no_number(expr, left, right, b" + "),
+            (a, _) if is_arithmetic(a) && !initializing => {
+                return self.no_number(expr, left, right, b" + ");
+            }
             _ => return self.fail(expr, "requires two arithmetic or two string operands"),
         };
         self.program.exprs[expr].kind = ExprKind::AddTo(how, left, right);
@@ -286,9 +306,12 @@ impl Parser<'_> {
                 return self.update_number(expr, left, right, false);
             }
             (Tag::Interval, Tag::Interval) => right,
+            (Tag::Table, Tag::Table) if !initializing && self.yields_differ(left, right) => {
+                return self.fail(expr, "RHS type mismatch for table/set -=");
+            }
             (Tag::Table, _) => {
                 let errors = self.program.diagnostics.errors;
-                match self.elements_of(left, right) {
+                match self.elements_of(left, right, initializing) {
                     Some(right) => right,
                     None if self.program.diagnostics.errors > errors => {
                         self.set_ty(expr, TypeId::ERROR);
@@ -301,11 +324,20 @@ impl Parser<'_> {
                 return self
                     .fail(expr, "constructor list not allowed for -= operations on vectors");
             }
-            (a, _) if is_arithmetic(a) => return self.no_number(expr, left, right, b" - "),
+            (a, _) if is_arithmetic(a) && !initializing => {
+                return self.no_number(expr, left, right, b" - ");
+            }
             _ => return self.fail(expr, "requires two arithmetic operands"),
         };
         self.program.exprs[expr].kind = ExprKind::RemoveFrom(left, right);
         expr
+    }
+
+    /// Whether one of two is a set and the other a table.
+    fn yields_differ(&self, left: ExprId, right: ExprId) -> bool {
+        let [left, right] =
+            [left, right].map(|expr| self.program.types.table(self.ty(expr)).map(|t| t.value));
+        left.zip(right).is_some_and(|(left, right)| left.is_some() != right.is_some())
     }
 
     /// Reports that `right` cannot change the number `left`, as Zeek does of the operator that `+=` or `-=` stands for.
@@ -347,19 +379,19 @@ impl Parser<'_> {
     }
 
     /// The right side of `+=` or `-=` on the table or set `left`; `None` where it does not fit.
-    fn elements_of(&mut self, left: ExprId, right: ExprId) -> Option<ExprId> {
+    fn elements_of(&mut self, left: ExprId, right: ExprId, initializing: bool) -> Option<ExprId> {
         let ty = self.ty(left);
         let from = self.ty(right);
         if matches!(self.program.exprs[right].kind, ExprKind::List(_)) {
             let elements = self.elements(right);
             let errors = self.program.diagnostics.errors;
-            // The place of such a constructor is that of its last element.
-            if let Some(last) = elements.last() {
-                let span = self.program.exprs[*last].span;
-                self.program.exprs[right].span = span;
-            }
             let built = self.construct(ty, elements, Vec::new(), right)?;
-            return (self.program.diagnostics.errors == errors).then_some(built);
+            let right = self.program.diagnostics.errors == errors;
+            if !right && initializing && self.program.types.is_set(ty) {
+                let assign = self.node(ExprKind::Assign(left, built), ty);
+                self.fail(assign, "type clash in assignment");
+            }
+            return right.then_some(built);
         }
         if self.program.fits_unspecified(ty, from) {
             return Some(self.coerce_to_specified(right, ty));

@@ -1,7 +1,7 @@
 //! Types of constructors: records, tables, sets, vectors.
 
 use super::Parser;
-use crate::ast::{ExprKind, RecordConstructor, SetConstructor, TableConstructor};
+use crate::ast::{BinaryOp, ExprKind, RecordConstructor, SetConstructor, TableConstructor};
 use crate::evaluate::Constant;
 use crate::ids::{ExprId, Name, TypeId};
 use crate::literal::Literal;
@@ -42,8 +42,10 @@ impl Parser<'_> {
                 redefined: false,
             });
         }
+        let names = types.iter().map(|field| field.name).collect();
         let ty = self.new_type(Type::Record(RecordType { fields: types }));
-        let expr = self.node(ExprKind::Record(RecordConstructor { fields, named: false }), ty);
+        let record = RecordConstructor { fields, names, named: false };
+        let expr = self.node(ExprKind::Record(record), ty);
         if self.program.uses.is_some() {
             self.constructors.insert(expr, elements.to_vec());
         }
@@ -68,12 +70,12 @@ impl Parser<'_> {
         let Some(record) = self.program.types.record(ty).cloned() else { return self.error_node() };
         let mut fields: Vec<(u32, ExprId)> = Vec::new();
         let mut named = Vec::new();
-        let expr =
-            self.node(ExprKind::Record(RecordConstructor { fields: Vec::new(), named: true }), ty);
+        let empty = RecordConstructor { fields: Vec::new(), names: Vec::new(), named: true };
+        let expr = self.node(ExprKind::Record(empty), ty);
         let mut error = false;
         for element in elements {
             let ExprKind::FieldAssign(name, value) = self.program.exprs[*element].kind else {
-                let text = self.constructor_text(ty, elements);
+                let text = self.constructor_text(ty, elements, error);
                 let span = self.here;
                 self.error_about_both(
                     "bad type in record constructor",
@@ -84,7 +86,7 @@ impl Parser<'_> {
                 continue;
             };
             let Some(offset) = record.offset(name) else {
-                let text = self.constructor_text(ty, elements);
+                let text = self.constructor_text(ty, elements, error);
                 let span = self.here;
                 self.error_about_both(
                     "no such field in record",
@@ -103,8 +105,9 @@ impl Parser<'_> {
                 None => error = true,
             }
         }
+        let names = named.clone();
         self.program.exprs[expr].kind =
-            ExprKind::Record(RecordConstructor { fields: fields.clone(), named: true });
+            ExprKind::Record(RecordConstructor { fields: fields.clone(), names, named: true });
         for name in named {
             self.warn_deprecated_field(ty, name, expr);
         }
@@ -129,20 +132,31 @@ impl Parser<'_> {
         }
         if error {
             self.set_ty(expr, TypeId::ERROR);
+            // Later messages show it as it is without the type's name.
+            let (mut fields, mut names) = (Vec::new(), Vec::new());
+            for element in elements {
+                if let ExprKind::FieldAssign(name, value) = self.program.exprs[*element].kind {
+                    fields.push((Self::offset(names.len()), value));
+                    names.push(name);
+                }
+            }
+            let record = RecordConstructor { fields, names, named: false };
+            self.program.exprs[expr].kind = ExprKind::Record(record);
         }
         expr
     }
 
-    fn constructor_text(&self, ty: TypeId, elements: &[ExprId]) -> Vec<u8> {
+    /// The text of a constructor; after its first error the type's name is not shown.
+    fn constructor_text(&self, ty: TypeId, elements: &[ExprId], failed: bool) -> Vec<u8> {
         let name = self.type_data(ty).name.map_or("", |name| self.program.name(name));
-        let mut text = format!("{name}(").into_bytes();
+        let mut text = if failed { b"[".to_vec() } else { format!("{name}(").into_bytes() };
         for (index, element) in elements.iter().enumerate() {
             if index > 0 {
                 text.extend_from_slice(b", ");
             }
             text.extend_from_slice(&crate::describe::expr(self.program, *element));
         }
-        text.push(b')');
+        text.push(if failed { b']' } else { b')' });
         text
     }
 
@@ -162,7 +176,19 @@ impl Parser<'_> {
     ) -> Option<ExprId> {
         let span = self.program.exprs[list].span;
         let outer = std::mem::replace(&mut self.here, span);
+        let whole = elements.first().copied().filter(|first| {
+            let from = self.ty(*first);
+            self.program.types.table(from).is_some_and(|table| !table.index.is_empty())
+                && self.program.same_type(ty, from)
+                && (self.program.types.is_set(ty) || elements.len() == 1)
+        });
         let built = match self.program.types.tag(ty) {
+            // Elements that are sets of this type are united.
+            Tag::Table if let Some(first) = whole => Some(
+                elements[1..]
+                    .iter()
+                    .fold(first, |union, element| self.binary(BinaryOp::BitOr, union, *element)),
+            ),
             Tag::Vector => Some(self.vector_constructor(elements, Some(ty))),
             Tag::Table if self.program.types.is_set(ty) => {
                 let entries = self.set_entries(&elements, Some(ty));
@@ -311,8 +337,9 @@ impl Parser<'_> {
         attrs: Attrs,
         ty: Option<TypeId>,
     ) -> Option<ExprId> {
-        let expr = self
-            .node(ExprKind::Set(SetConstructor { entries, attrs: attrs.clone() }), TypeId::ERROR);
+        // Messages show it without its attributes.
+        let set = SetConstructor { entries, attrs: Attrs::new() };
+        let expr = self.node(ExprKind::Set(set), TypeId::ERROR);
         let ExprKind::Set(SetConstructor { mut entries, .. }) =
             self.program.exprs[expr].kind.clone()
         else {
@@ -337,7 +364,10 @@ impl Parser<'_> {
         self.set_ty(expr, ty);
         let index = self.program.types.table(ty).map_or(Vec::new(), |table| table.index.to_vec());
         let mut right = true;
-        if index.len() == 1 {
+        if index.len() > 1 && entries.iter().flatten().any(|part| self.is_error(*part)) {
+            // What is wrong was reported.
+            right = false;
+        } else if index.len() == 1 {
             for key in &mut entries {
                 let fits = if key.len() == 1 {
                     self.promote_all(key, index[0])
@@ -383,16 +413,17 @@ impl Parser<'_> {
         attrs: Attrs,
         ty: Option<TypeId>,
     ) -> Option<ExprId> {
-        let expr = self.node(
-            ExprKind::Table(TableConstructor { entries, attrs: attrs.clone() }),
-            TypeId::ERROR,
-        );
+        let table = TableConstructor { entries, attrs: Attrs::new() };
+        let expr = self.node(ExprKind::Table(table), TypeId::ERROR);
         let ExprKind::Table(TableConstructor { mut entries, .. }) =
             self.program.exprs[expr].kind.clone()
         else {
             return None;
         };
-        if entries.iter().any(|(_, value)| self.is_error(*value)) {
+        let is_wrong = |(key, value): &(Vec<ExprId>, ExprId)| {
+            self.is_error(*value) || key.iter().any(|part| self.is_error(*part))
+        };
+        if entries.iter().any(is_wrong) {
             return Some(expr);
         }
         let ty = match ty {
@@ -422,7 +453,7 @@ impl Parser<'_> {
             Some(table) => (table.index.to_vec(), table.value.unwrap_or(TypeId::VOID)),
             None => (Vec::new(), TypeId::VOID),
         };
-        let mut right = true;
+        let (mut right, mut fits) = (true, true);
         for (key, value) in &mut entries {
             if !right {
                 break;
@@ -435,7 +466,9 @@ impl Parser<'_> {
                     }
                 }
             } else if ty != TypeId::UNSPECIFIED_TABLE {
-                right = false;
+                // Something else that is wrong comes first.
+                fits = false;
+                continue;
             }
             if right {
                 match self.value_of(*value, value_ty) {
@@ -446,6 +479,10 @@ impl Parser<'_> {
             if !right {
                 self.error_about("inconsistent types in table constructor", &Object::Expr(expr));
             }
+        }
+        if right && !fits {
+            right = false;
+            self.error_about("inconsistent types in table constructor", &Object::Expr(expr));
         }
         if right {
             let attrs = self.check_attrs(attrs, ty, super::attributes::AttributeTarget::Value);

@@ -313,6 +313,11 @@ impl Parser<'_> {
         list: ExprId,
     ) -> bool {
         if exprs.len() != types.len() {
+            // The line of such a list is that of its first element.
+            if let Some(first) = exprs.first() {
+                let last = self.program.exprs[*first].span.last;
+                self.program.exprs[list].span.last = last;
+            }
             self.error_about_both("indexing mismatch", &Object::Type(wanted), &Object::Expr(list));
             return false;
         }

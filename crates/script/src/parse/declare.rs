@@ -8,6 +8,7 @@ use crate::evaluate::Init;
 use crate::ids::{ExprId, GlobalId, LocalId, TypeId};
 use crate::lexer::{Op, Token, Word};
 use crate::report::Object;
+use crate::source::Span;
 use crate::symbols::{GlobalKind, Symbol};
 use crate::types::{Attr, AttrKind, Attrs, Flavor, Prototype, Tag, Type, attr_expr, find_attr};
 
@@ -25,6 +26,9 @@ impl Parser<'_> {
     pub(super) fn declaration(&mut self) -> Parsed<()> {
         let token = self.peek()?.clone();
         let Token::Word(word) = token else { return self.file_statement() };
+        if self.in_statements && !self.exporting {
+            return self.late_declaration(word);
+        }
         match word {
             Word::Module => {
                 self.take()?;
@@ -52,9 +56,30 @@ impl Parser<'_> {
             Word::Option => self.variable(Declare::Option),
             Word::Redef => self.redef(),
             Word::Type => self.type_declaration(),
-            Word::Function | Word::Event | Word::Hook => {
-                // `event f(x);` at file level is a statement, `event f(x: T) { }` a handler: both begin alike.
-                self.handler_or_statement(word)
+            // Before the first statement of other kinds, what begins like a handler is one.
+            Word::Function | Word::Event | Word::Hook => self.handler(word, false),
+            _ => self.file_statement(),
+        }
+    }
+
+    /// What stands behind the first statement of the program: only statements may.
+    fn late_declaration(&mut self, word: Word) -> Parsed<()> {
+        match word {
+            Word::Module
+            | Word::Export
+            | Word::Global
+            | Word::Option
+            | Word::Redef
+            | Word::Type => Err(self.syntax_error()),
+            Word::Event | Word::Hook => {
+                self.take()?;
+                let start = self.previous;
+                let stmt = match word {
+                    Word::Event => self.event_statement(start)?,
+                    _ => self.hook_statement(start)?,
+                };
+                self.main.push(stmt);
+                Ok(())
             }
             _ => self.file_statement(),
         }
@@ -64,6 +89,7 @@ impl Parser<'_> {
         if self.exporting {
             return Err(self.syntax_error());
         }
+        self.in_statements = true;
         // What only such a statement refers to counts as unused.
         let before = self.scope().globals.len();
         let stmt = self.statement()?;
@@ -72,7 +98,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn declared_name(&mut self) -> Parsed<(String, crate::source::Span)> {
+    fn declared_name(&mut self) -> Parsed<(String, Span)> {
         let name = self.identifier()?;
         let span = self.previous;
         self.set_here(span);
@@ -100,6 +126,9 @@ impl Parser<'_> {
         } else {
             self.declared_global(&name)
         };
+        if declare == Declare::Redef {
+            self.warn_deprecated(global);
+        }
         let blank = name == "_";
         if blank && declare == Declare::Option {
             self.error_about("blank identifier used as option", &Object::Global(global));
@@ -156,6 +185,10 @@ impl Parser<'_> {
         };
         self.take()?;
         let _ = ty;
+        // The grammar allows that nothing follows.
+        if matches!(self.peek()?, Token::Op(Op::Semicolon) | Token::Attr(_)) {
+            return Ok((init, None));
+        }
         let value = self.right_side()?;
         Ok((init, Some(value)))
     }
@@ -390,6 +423,10 @@ impl Parser<'_> {
         let Some(value) = value else {
             return self.evaluate_global(global, Init::Empty, None);
         };
+        let value_node = &self.program.exprs[value];
+        if matches!(value_node.kind, ExprKind::List(_)) {
+            self.set_here(value_node.span);
+        }
         let target = self.node(ExprKind::Global(global), entry.ty);
         let adds = init == Init::Extra && find_attr(&entry.attrs, AttrKind::AddFunc).is_some();
         let removes =
@@ -576,18 +613,10 @@ impl Parser<'_> {
             self.take()?;
             return self.redef_record();
         }
-        if self.at_word(Word::Event)?
-            || self.at_word(Word::Hook)?
-            || self.at_word(Word::Function)?
-        {
-            let word = if self.at_word(Word::Event)? {
-                Word::Event
-            } else if self.at_word(Word::Hook)? {
-                Word::Hook
-            } else {
-                Word::Function
-            };
-            return self.handler(word, true);
+        for word in [Word::Event, Word::Hook] {
+            if self.at_word(word)? {
+                return self.handler(word, true);
+            }
         }
         if *self.peek()? == Token::Ident {
             let span = self.ahead.as_ref().map_or(self.previous, |ahead| ahead.span);
@@ -631,9 +660,19 @@ impl Parser<'_> {
             _ => None,
         };
         let Some(ty) = found else {
+            if kind == Tag::Record && !self.at(Op::Dollar)? {
+                let object = Object::Text(name.as_bytes(), self.here);
+                self.error_about("unknown identifier", &object);
+                return Ok(TypeId::ERROR);
+            }
             return Err(self.fatal_here(&format!("unknown {word} identifier \"{name}\"")));
         };
         let tag = self.program.types.tag(ty);
+        if tag != kind && kind == Tag::Record && !self.at(Op::Dollar)? {
+            let object = Object::Text(name.as_bytes(), self.here);
+            self.error_about("failed to redef record: no types found in alias map", &object);
+            return Ok(TypeId::ERROR);
+        }
         if tag != kind {
             let found = crate::describe::tag_name(self.program.types.get(ty));
             return Err(self.fatal_here(&format!(
@@ -689,16 +728,21 @@ impl Parser<'_> {
                 }
             }
         }
+        if ty == TypeId::ERROR {
+            return Ok(());
+        }
+        let known = self.type_data(ty).name.and_then(|name| self.program.globals.find(name));
         let from = self.program.types.record(ty).map_or(0, |record| record.fields.len());
         for mut field in fields {
             let name = self.program.name(field.name).to_owned();
             if !crate::compare::may_be_missing(&field.attrs) {
-                let record = self.type_data(ty).name.map_or("", |name| self.program.name(name));
-                let record = record.to_owned();
-                self.error_about(
-                    "extension field must be &optional or have &default",
-                    &Object::Text(record.as_bytes(), field.span),
-                );
+                let message = "extension field must be &optional or have &default";
+                let (text, span) = known.map_or((String::new(), field.span), |known| {
+                    let known = &self.program.globals[known];
+                    (self.program.name(known.name).to_owned(), known.span)
+                });
+                let place = Span { last: span.first, ..span };
+                self.error_about(message, &Object::Text(text.as_bytes(), place));
                 continue;
             }
             if self
@@ -771,6 +815,7 @@ impl Parser<'_> {
         let global = self.declared_global(&name);
         let full = self.program.globals[global].name;
         self.expect(Op::Colon)?;
+        let is_alias = *self.peek()? == Token::Ident;
         let outer = self.naming.replace(full);
         let ty = self.type_();
         self.naming = outer;
@@ -778,6 +823,9 @@ impl Parser<'_> {
         let attrs = self.attributes()?;
         self.expect(Op::Semicolon)?;
         self.set_here(span.to(self.previous));
+        if is_alias && ty == TypeId::ERROR {
+            self.error_here("Error trying to create alias to nonexistent type");
+        }
         self.define_type(global, &name, ty, &attrs);
         Ok(())
     }
@@ -816,12 +864,7 @@ impl Parser<'_> {
             ));
             return;
         }
-        let ty = if ty == TypeId::ERROR {
-            self.error_here("Error trying to create alias to nonexistent type");
-            ty
-        } else {
-            self.name_type(ty, known.name)
-        };
+        let ty = if ty == TypeId::ERROR { ty } else { self.name_type(ty, known.name) };
         let entry = &mut self.program.globals[global];
         entry.kind = GlobalKind::Type;
         entry.ty = ty;
@@ -875,13 +918,20 @@ impl Parser<'_> {
     /// `local x …;` or `const x …;` in a body. The statement of it.
     pub(super) fn local_declaration(&mut self, kind: LocalKind) -> Parsed<crate::ids::StmtId> {
         self.take()?;
+        let errors = self.program.diagnostics.errors;
         let local = self.local_name()?;
+        let is_global = self.program.diagnostics.errors > errors;
         let span = self.previous;
         let known = self.local(local).clone();
         let ty = if self.accept(Op::Colon)? { Some(self.type_()?) } else { None };
         let (init, value) = self.initializer(ty)?;
         let attrs = self.attributes()?;
         self.set_here(span.to(self.previous));
+        if let Some(list) = value
+            && matches!(self.program.exprs[list].kind, ExprKind::List(_))
+        {
+            self.program.exprs[list].span = self.here;
+        }
         self.expect(Op::Semicolon)?;
         let body = self.body();
         let statement = |parser: &mut Self, kind| {
@@ -889,6 +939,11 @@ impl Parser<'_> {
             Ok(parser.program.stmts.push(crate::ast::Stmt { kind, span }))
         };
         let local_text = self.program.name(known.name).to_owned();
+        if is_global {
+            let object = value.map(Object::Expr);
+            let name = Object::Text(local_text.as_bytes(), known.span);
+            self.report_pinpoint("already defined", &name, object.as_ref());
+        }
         if known.ty != TypeId::VOID {
             if let (None, Some(ty)) = (value, ty)
                 && self.program.types.func(ty).is_some()
@@ -950,11 +1005,23 @@ impl Parser<'_> {
         } else {
             self.check_attrs(attrs, ty, AttributeTarget::Local)
         };
+        if kind == LocalKind::Constant
+            && let Some(block) = self.scope().blocks.last_mut()
+        {
+            // It is known after the block, too.
+            block.retain(|known| *known != local);
+        }
         let entry = &mut self.program.bodies[body].locals[local];
         entry.ty = ty;
         entry.kind = kind;
         entry.attrs.clone_from(&attrs);
         let name = entry.name;
+        if kind == LocalKind::Constant && value.is_none() {
+            self.error_about(
+                "const variable must be initialized",
+                &Object::Text(local_text.as_bytes(), span),
+            );
+        }
         let Some(value) = value else {
             self.program.bodies[body].inits.push(local);
             return statement(self, crate::ast::StmtKind::Null);

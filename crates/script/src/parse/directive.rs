@@ -52,9 +52,15 @@ impl Parser<'_> {
             }
             Directive::Unload => {
                 let name = self.word();
-                if let Some(path) = find::script(&name, &self.folder(), &self.search_path) {
-                    let path = self.canonical(&path);
-                    self.seen.insert(path);
+                match find::script(&name, &self.folder(), &self.search_path) {
+                    Some(path) => {
+                        let path = self.canonical(&path);
+                        self.seen.insert(path);
+                    }
+                    None => {
+                        let text = format!("failed find file associated with @unload {name}");
+                        self.report_here(Severity::Error, &text);
+                    }
                 }
             }
             Directive::Prefixes => self.prefixes(),
@@ -268,10 +274,7 @@ impl Parser<'_> {
     fn load_signatures(&mut self, name: &str) -> Parsed<()> {
         match find::signatures(name, &self.folder(), &self.search_path) {
             Some(path) => self.program.signature_files.push(path.to_string_lossy().into()),
-            None => {
-                let text = format!("failed to find file associated with @load-sigs {name}");
-                self.report_here(Severity::Error, &text);
-            }
+            None => self.missing_signatures.push(name.to_owned()),
         }
         Ok(())
     }
@@ -342,6 +345,10 @@ impl Parser<'_> {
         let value = if locals.is_empty() { self.evaluate(condition)? } else { None };
         let holds = match value {
             Some(Constant::Literal(Literal::Bool(value))) => value,
+            Some(Constant::Literal(Literal::Count(value))) => value != 0,
+            Some(Constant::Literal(Literal::Int(value))) => value != 0,
+            Some(Constant::Literal(Literal::Double(value))) => value != 0.0,
+            Some(Constant::Literal(Literal::String(_))) => true,
             _ => {
                 self.error_about("invalid expression in @if", &Object::Expr(condition));
                 true
@@ -407,8 +414,14 @@ impl Parser<'_> {
         self.note_conditional("@else".to_owned(), self.lexed, false);
         let Some(open) = self.open.last_mut() else { return };
         let known = open.conditions.pop().is_some();
-        if open.lexer.skip_conditional().is_none() && known {
+        let found = open.lexer.skip_conditional();
+        if known && matches!(found, Some(Directive::Else) | None) {
             open.conditions.push(true);
+        }
+        if !known && found == Some(Directive::EndIf) {
+            let line = open.lexer.line();
+            let span = Span { file: open.file, first: line, last: line, start: 0, end: 0 };
+            self.program.report(Severity::Error, span, "unbalanced @if... @endif");
         }
     }
 

@@ -74,6 +74,13 @@ impl Parser<'_> {
         let elements = elements?;
         self.expect(Op::BraceRight)?;
         self.since(start);
+        // The place of a list over several lines is that of its last two elements.
+        if let Some(last) = elements.last() {
+            let last = self.program.exprs[*last].span.last;
+            let before = elements.len().checked_sub(2).map(|at| elements[at]);
+            let first = before.map_or(last, |before| self.program.exprs[before].span.last);
+            self.set_here(Span { first, last, ..self.here });
+        }
         Ok(self.list_node(elements))
     }
 

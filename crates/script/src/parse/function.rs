@@ -5,52 +5,14 @@ use super::{Parsed, Parser};
 use crate::ast::{Body, Function, LocalKind, Stmt, StmtKind};
 use crate::diagnostics::Severity;
 use crate::ids::{Arena, BodyId, FuncId, GlobalId, StmtId, TypeId};
-use crate::lexer::{Op, Token, Word};
+use crate::lexer::{Op, Word};
 use crate::report::Object;
 use crate::source::Span;
 use crate::symbols::{GlobalKind, Symbol};
 use crate::types::{Attr, AttrKind, Attrs, Flavor, FuncType, Prototype, find_attr};
 
 impl Parser<'_> {
-    /// A function, event handler or hook; or a statement that begins like one.
-    pub(super) fn handler_or_statement(&mut self, word: Word) -> Parsed<()> {
-        let token = self.take()?;
-        let start = self.previous;
-        debug_assert_eq!(token, Token::Word(word));
-        // Look two tokens ahead by reading the name: handlers have `name: type` behind the parenthesis.
-        if word == Word::Function {
-            return self.handler_after(word, false);
-        }
-        if self.looks_like_handler() {
-            return self.handler_after(word, false);
-        }
-        let stmt = if word == Word::Event {
-            self.event_statement(start)?
-        } else {
-            self.hook_statement(start)?
-        };
-        self.main.push(stmt);
-        Ok(())
-    }
-
-    /// Whether the text ahead is `name ( [name :` or `name ( )` with something else than `;` behind.
-    fn looks_like_handler(&mut self) -> bool {
-        if self.peek().is_err() {
-            return true;
-        }
-        let Some(open) = self.open.last() else { return true };
-        let mut lexer = open.lexer.clone();
-        if lexer.next_token().token != Token::Op(Op::ParenLeft) {
-            return true;
-        }
-        match lexer.next_token().token {
-            Token::Ident => lexer.next_token().token == Token::Op(Op::Colon),
-            Token::Op(Op::ParenRight) => lexer.next_token().token != Token::Op(Op::Semicolon),
-            _ => false,
-        }
-    }
-
-    /// A handler behind `redef`.
+    /// A function, event handler or hook, which may be behind `redef`.
     pub(super) fn handler(&mut self, word: Word, redef: bool) -> Parsed<()> {
         self.take()?;
         self.handler_after(word, redef)
@@ -73,28 +35,32 @@ impl Parser<'_> {
             self.warn_deprecated(global);
         }
         let ty = self.signature(flavor)?;
+        if flavor == Flavor::Hook && self.accept(Op::Colon)? {
+            // The grammar allows a type, which has no effect.
+            self.type_()?;
+        }
         let attrs = self.attributes()?;
         let scope = self.begin_function(global, flavor, ty, &attrs, redef);
         let body = scope.body;
         if flavor != Flavor::Function {
             self.set_here(place);
-        } else if let Some(attr) = find_attr(&attrs, AttrKind::Deprecated)
+        }
+        if let Some(attr) = find_attr(&attrs, AttrKind::Deprecated)
             && find_attr(&self.program.globals[global].attrs, AttrKind::Deprecated).is_none()
         {
             let attr = attr.clone();
             self.program.globals[global].attrs.push(attr);
         }
-        self.scopes.push(scope);
-        let invalid = std::mem::take(&mut self.invalid_definition);
-        let stmt = self.function_body();
-        let scope = self.scopes.pop();
-        let stmt = stmt?;
-        if invalid {
-            let span = self.program.stmts[stmt].span;
-            self.set_here(span);
+        if std::mem::take(&mut self.invalid_definition) {
+            // It is the brace ahead where this is noticed.
+            self.peek()?;
             let text = format!("invalid definition of '{name}' (see previous errors)");
             return Err(self.fatal_here(&text));
         }
+        self.scopes.push(scope);
+        let stmt = self.function_body();
+        let scope = self.scopes.pop();
+        let stmt = stmt?;
         self.program.bodies[body].stmt = stmt;
         let end = self.previous;
         self.program.bodies[body].span = place.to(end);
@@ -186,6 +152,10 @@ impl Parser<'_> {
                         &Object::Type(ty),
                         &Object::Type(known.ty),
                     );
+                    if !self.program.same_parameters(declared.params, params_id) {
+                        let message = "use of undeclared alternate prototype";
+                        self.error_about_both(message, &Object::Type(ty), &Object::Global(global));
+                    }
                 }
             } else {
                 self.error_about_both(

@@ -54,7 +54,7 @@ impl Parser<'_> {
                     let span = self.program.exprs[expr].span;
                     let object = Object::Text(text.as_bytes(), span);
                     self.error_about("different number of indices", &object);
-                    self.no_table_type(expr);
+                    self.set_ty(expr, TypeId::ERROR);
                     return None;
                 }
             });
@@ -193,11 +193,10 @@ impl Parser<'_> {
             }
             _ if self.program.same_type(one, other) => Some(one),
             _ => {
-                // Zeek names no place.
-                let text = |ty: TypeId| crate::describe::type_text(self.program, ty);
-                let text = format!("{} and {}", text(one), text(other));
-                let object = Object::Text(text.as_bytes(), self.joining);
-                self.error_about("incompatible types", &object);
+                // Zeek names no place: types that all use have none.
+                self.program.near = Some(self.joining);
+                let both = (&Object::Type(one), &Object::Type(other));
+                self.error_about_both("incompatible types", both.0, both.1);
                 None
             }
         }
@@ -266,6 +265,14 @@ impl Parser<'_> {
     pub(super) fn infer(&mut self, expr: ExprId) -> Option<TypeId> {
         let ty = self.ty(expr);
         if ty == TypeId::ERROR {
+            return None;
+        }
+        if let ExprKind::Assign(left, _) = self.program.exprs[expr].kind
+            && !matches!(self.program.exprs[left].kind, ExprKind::List(_))
+        {
+            let message = "bad initializer, first operand should be a list";
+            self.error_about(message, &Object::Expr(expr));
+            self.error_about("not a valid initializer", &Object::Expr(expr));
             return None;
         }
         let ExprKind::List(elements) = self.program.exprs[expr].kind.clone() else {

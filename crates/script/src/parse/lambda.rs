@@ -40,7 +40,7 @@ impl Parser<'_> {
             .map(|captured| CaptureName { name: captured.name, deep: captured.capture.deep })
             .collect::<Vec<_>>();
         scope.result = self.program.types.func(ty).map_or(TypeId::VOID, |func| func.result);
-        scope.infers_result = !typed;
+        scope.infers_result = !typed && field;
         let declared = scope.captures.len();
         let count = scope.captures.len();
         self.add_lambda_params(&mut scope, &params, count);
@@ -74,6 +74,8 @@ impl Parser<'_> {
         let captures = scope.as_ref().map_or(Vec::new(), |scope| {
             scope.captures.iter().map(|captured| captured.capture).collect()
         });
+        // The place of a lambda is that of its body.
+        self.set_here(self.program.stmts[stmt].span);
         let expr = self.node(ExprKind::Lambda(Lambda { func, captures }.into()), ty);
         if let Some(scope) = scope {
             let _ = file_level;
@@ -121,9 +123,7 @@ impl Parser<'_> {
             let name = self.identifier()?;
             self.set_here(self.previous);
             if self.at(Op::Colon)? {
-                self.take()?;
-                self.type_()?;
-                self.error_here(&format!("cannot specify type in capture: {name}"));
+                return Err(self.syntax_error());
             }
             match self.lookup(&name) {
                 None => {
@@ -219,17 +219,21 @@ impl Parser<'_> {
         }
     }
 
-    /// The name of a lambda: a hash of its text.
+    /// The name of a lambda: a hash of its text and captures, under the seeds where there are any.
     fn lambda_name(&self, ty: TypeId, body: crate::ids::BodyId) -> String {
-        let mut text = crate::describe::type_text(self.program, ty).into_bytes();
-        text.extend_from_slice(&crate::describe::body(
-            self.program,
-            body,
-            crate::describe::Style::LONG,
-            0,
-        ));
-        let hash = text.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-            (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+        let ty_text = crate::describe::type_text(self.program, ty);
+        let style = crate::describe::Style::LONG;
+        let body_text = crate::describe::body(self.program, body, style, 0);
+        let mut text = format!("anonymous-function: {ty_text}\n").into_bytes();
+        text.extend_from_slice(&body_text);
+        for capture in self.program.types.func(ty).map_or(&[][..], |func| &func.captures) {
+            text.extend_from_slice(if capture.deep { b"copy " } else { b"" });
+            text.extend_from_slice(self.program.name(capture.name).as_bytes());
+        }
+        let hash = self.engine.seeded_hash(&text).unwrap_or_else(|| {
+            text.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+                (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+            })
         });
         format!("lambda_<{hash}>")
     }

@@ -49,6 +49,7 @@ use std::rc::Rc;
 
 use crate::ast::{Body, Stmt, StmtKind};
 use crate::cache::Cache;
+use crate::diagnostics::Severity;
 use crate::evaluate::{Evaluate, Stop};
 use crate::ids::{Arena, BodyId, ExprId, FileId, GlobalId, IdMap, IdSet, Name, StmtId, TypeId};
 use crate::lexer::{Lexer, Token};
@@ -192,6 +193,10 @@ pub struct Parser<'a> {
     empty_records: IdSet<TypeId>,
     /// The file that the end of input was met behind, for messages.
     last_file: Option<FileId>,
+    /// Signature files that were not found.
+    missing_signatures: Vec<String>,
+    /// Whether a statement at file level was read: no declaration follows.
+    in_statements: bool,
     last_token_file: Option<FileId>,
     /// What a syntax error that is reported next lacks.
     wanted: Option<&'static str>,
@@ -308,6 +313,8 @@ impl<'a> Parser<'a> {
             attr_place: Span::NOWHERE,
             empty_records: IdSet::default(),
             last_file: None,
+            missing_signatures: Vec::new(),
+            in_statements: false,
             last_token_file: None,
             wanted: None,
             overlay: HashMap::new(),
@@ -333,7 +340,13 @@ impl<'a> Parser<'a> {
             self.program.bodies[main].stmt = stmt;
             self.validate(main, Flavor::Function);
         }
-        self.validate_all();
+        if result.is_ok() && self.program.diagnostics.errors == 0 {
+            self.validate_all();
+            for name in std::mem::take(&mut self.missing_signatures) {
+                let text = format!("failed to find file associated with @load-sigs {name}");
+                self.program.report(Severity::Error, Span::NOWHERE, text);
+            }
+        }
         self.use_signatures();
         if result.is_ok() && self.warn_unused && self.program.diagnostics.errors == 0 {
             self.report_unused();

@@ -30,6 +30,7 @@ pub(crate) struct Position {
     undeclared_events: IdSet<GlobalId>,
     empty_records: IdSet<TypeId>,
     last_file: Option<FileId>,
+    in_statements: bool,
     last_token_file: Option<FileId>,
 }
 
@@ -37,6 +38,7 @@ fields! {
     Position {
         seen, lexed, previous, here, main, names, hidden, globals, aliases, ignore_deprecations, null, directives,
         directive_line, references, undeclared_events, empty_records, last_file, last_token_file,
+        in_statements,
     }
 }
 
@@ -100,6 +102,7 @@ impl Parser<'_> {
             undeclared_events: self.undeclared_events.clone(),
             empty_records: self.empty_records.clone(),
             last_file: self.last_file,
+            in_statements: self.in_statements,
             last_token_file: self.last_token_file,
         })
     }
@@ -132,6 +135,7 @@ impl<'a> Parser<'a> {
         parser.undeclared_events = position.undeclared_events;
         parser.empty_records = position.empty_records;
         parser.last_file = position.last_file;
+        parser.in_statements = position.in_statements;
         parser.last_token_file = position.last_token_file;
         parser
     }

@@ -152,6 +152,10 @@ impl Parser<'_> {
         if self.is_error(left) || self.is_error(right) {
             return stmt;
         }
+        if self.tag(left) == Tag::String {
+            self.error_about("cannot assign to string index expression", &Object::Expr(left));
+            return stmt;
+        }
         if self.tag(left) != Tag::Vector {
             self.error_about(
                 "slice assignment to a type that is not a vector",
@@ -165,16 +169,9 @@ impl Parser<'_> {
         } else if matches!(self.program.exprs[right].kind, ExprKind::List(_)) {
             let elements = self.elements(right);
             right = self.vector_constructor(elements, Some(to));
-        } else if let ExprKind::Vector(elements) = self.program.exprs[right].kind.clone()
-            && !self.program.same_type(to, from)
-        {
-            right = self.vector_constructor(elements, Some(to));
         } else if !self.program.same_type(to, from) {
-            self.error_about_both(
-                "invalid slice assignment",
-                &Object::Expr(left),
-                &Object::Expr(right),
-            );
+            let assign = self.node(ExprKind::Assign(left, right), to);
+            self.error_about("type clash in assignment", &Object::Expr(assign));
         }
         self.program.stmts[stmt].kind = StmtKind::SliceAssign(left, right);
         stmt
@@ -201,14 +198,18 @@ impl Parser<'_> {
         pure
     }
 
-    fn condition(&mut self, what: &str) -> Parsed<ExprId> {
+    fn condition(&mut self) -> Parsed<ExprId> {
         self.expect(Op::ParenLeft)?;
         let condition = self.expression()?;
         self.expect(Op::ParenRight)?;
+        Ok(condition)
+    }
+
+    /// Reports a condition that is not boolean; what depends on it was read.
+    fn check_condition(&mut self, condition: ExprId, what: &str) {
         if !self.is_error(condition) && self.tag(condition) != Tag::Bool {
             self.error_about(what, &Object::Expr(condition));
         }
-        Ok(condition)
     }
 
     /// A statement that is the body of another: a directive may not be all of it. Behind the first one of an
@@ -225,21 +226,19 @@ impl Parser<'_> {
             self.set_here(line);
             return Ok(self.stmt(StmtKind::Null));
         }
-        self.enter_block();
-        let stmt = self.statement();
-        self.leave_block();
-        stmt
+        self.statement()
     }
 
     fn if_statement(&mut self) -> Parsed<StmtId> {
         self.take()?;
         let start = self.previous;
-        let condition = self.condition("conditional in test must be boolean")?;
+        let condition = self.condition()?;
         let yes = self.sub_statement(true)?;
         let mut no = None;
         if self.accept_word(Word::Else)? {
             no = Some(self.sub_statement(false)?);
         }
+        self.check_condition(condition, "conditional in test must be boolean");
         self.since(start);
         Ok(self.stmt(StmtKind::If(condition, yes, no)))
     }
@@ -247,8 +246,9 @@ impl Parser<'_> {
     fn while_statement(&mut self) -> Parsed<StmtId> {
         self.take()?;
         let start = self.previous;
-        let condition = self.condition("while conditional must be boolean")?;
+        let condition = self.condition()?;
         let body = self.sub_statement(false)?;
+        self.check_condition(condition, "while conditional must be boolean");
         self.since(start);
         Ok(self.stmt(StmtKind::While(condition, body)))
     }
@@ -295,6 +295,14 @@ impl Parser<'_> {
                     let text = "Remove in v9.1: Returning values from a hook is deprecated. Consider using 'break' to inhibit lower-priority \
                                 hooks, otherwise use an empty return if necessary.";
                     self.program.report_about(Severity::Warning, text, &Object::Stmt(stmt), None);
+                }
+                let is_number = crate::compare::is_arithmetic(self.program.types.tag(result));
+                if self.is_error(value) && is_number {
+                    self.error_about_both(
+                        "arithmetic mixed with non-arithmetic",
+                        &Object::Type(result),
+                        &Object::Expr(value),
+                    );
                 }
                 if !self.is_error(value)
                     && result != TypeId::ERROR
@@ -410,15 +418,12 @@ impl Parser<'_> {
         let over = self.expression()?;
         self.expect(Op::ParenRight)?;
         let head = start.to(self.previous);
-        self.enter_block();
         let vars =
             names.iter().map(|(name, span)| self.loop_variable(name, *span)).collect::<Vec<_>>();
         let value = value_name.as_ref().and_then(|(name, span)| self.loop_variable(name, *span));
         self.set_here(head);
         self.check_loop(over, &vars, value, value_name.is_some());
-        let body = self.sub_statement(false);
-        self.leave_block();
-        let body = body?;
+        let body = self.sub_statement(false)?;
         self.since(start);
         let each = For { vars, value, has_value: value_name.is_some(), over, body };
         Ok(self.stmt(StmtKind::For(each.into())))

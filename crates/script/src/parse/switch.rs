@@ -49,7 +49,6 @@ impl Parser<'_> {
     fn case(&mut self) -> Parsed<(Case, [Span; 2])> {
         let mut case =
             Case { values: Vec::new(), types: Vec::new(), default: false, body: self.null };
-        self.enter_block();
         if self.accept_word(Word::Default)? {
             case.default = true;
         } else {
@@ -69,15 +68,18 @@ impl Parser<'_> {
         }
         self.expect(Op::Colon)?;
         let start = self.previous;
-        let stmts = self.statements();
-        self.leave_block();
-        let stmts = stmts?;
+        let stmts = self.statements()?;
         let ends = stmts.last().copied().is_some_and(|last| self.ends_case(last));
         self.set_here(
             stmts.first().map_or(start, |first| self.program.stmts[*first].span).to(self.previous),
         );
+        let stmts_before = stmts.iter().rev().nth(1).map(|stmt| self.program.stmts[*stmt].span);
         case.body = self.stmt(StmtKind::List(stmts));
-        let whole = label.to(self.previous);
+        // The place of a case is that of its last two statements, or of its only one and the label.
+        let whole = match stmts_before {
+            Some(before) => Span { first: before.last, ..before }.to(self.previous),
+            None => label.to(self.previous),
+        };
         if !ends {
             let message = "case block must end in break/fallthrough/return statement";
             let text = crate::describe::case(self.program, &case, self.body());
@@ -176,6 +178,10 @@ impl Parser<'_> {
                     }
                     None => {
                         let added = self.add_local(full, ty, LocalKind::Variable);
+                        // It is known after the block, too.
+                        if let Some(block) = self.scope().blocks.last_mut() {
+                            block.retain(|local| *local != added);
+                        }
                         let body = self.body();
                         self.program.bodies[body].inits.push(added);
                         added

@@ -57,6 +57,245 @@ fn wrong_types_are_reported_as_zeek_does() {
     );
 }
 
+/// Scripts of one line each and what is said of them.
+fn each_is_reported(cases: &[(&str, &[&str])]) {
+    for (code, expected) in cases {
+        let (lines, _) = parse(code.as_bytes());
+        let wanted: Vec<String> =
+            expected.iter().map(|line| line.replacen(" @ ", " in x.zeek, line 1: ", 1)).collect();
+        assert_eq!(lines, wanted, "{code}");
+    }
+}
+
+#[test]
+fn declarations_are_reported_as_zeek_does() {
+    each_is_reported(&[
+        (
+            "function f(a: count &default=1, b: string) { } event e() { f(5, \"x\"); }",
+            &["error @ required parameter 'b' must precede default parameters \
+               (record { a:count &default=1, &optional; b:string; })"],
+        ),
+        (
+            "global f: function(a: count); function f(a: string) { }",
+            &[
+                "error @ incompatible function types \
+                 (function(a:string) : void and function(a:count) : void)",
+                "error @ use of undeclared alternate prototype (function(a:string) : void and f)",
+            ],
+        ),
+        ("function f() &redef { }", &["error @ illegal attribute for function body (&redef)"]),
+        (
+            "global e: event(); event e() &deprecated=\"x\" { } event f() { event e(); }",
+            &["warning @ deprecated (e): x"],
+        ),
+        ("event e() { const y: string; }", &["error @ const variable must be initialized (y)"]),
+        (
+            "global t: table[count] of count &default=function(a: string): count { return 1; };",
+            &[
+                "warning @ Type mismatch in function argument #0. Expected count, got string. \
+                 (function(a:string) : count)",
+                "error @ &default function type clash \
+                 (&default=function(a:string) : count{ return (1)})",
+            ],
+        ),
+        (
+            "const x = 5 &redef; redef x += \"a\";",
+            &["error @ requires two arithmetic or two string operands (x += a)"],
+        ),
+        ("@unload nowhere", &["error @ failed find file associated with @unload nowhere"]),
+        ("@load-sigs nowhere", &["error: failed to find file associated with @load-sigs nowhere"]),
+        (
+            "global s = set(1, \"a\");",
+            &["error in count and string: incompatible types (count and string)"],
+        ),
+        (
+            "global a = 5; global b = a = 8;",
+            &[
+                "error @ bad initializer, first operand should be a list (a = 8)",
+                "error @ not a valid initializer (a = 8)",
+            ],
+        ),
+        ("global x = ;", &["error @ no type given (x)"]),
+        ("redef record Nope += { a: string &optional; };", &["error @ unknown identifier (Nope)"]),
+        (
+            "type R: record { a: count; };\nredef record R += { b: count; };",
+            &["error @ extension field must be &optional or have &default (R)"],
+        ),
+        ("redef function f() { }", &["error @ syntax error, at or near \"function\""]),
+        ("hook h(a: count): bool { print a; }", &[]),
+        ("type S: set[R];", &["error @ identifier not defined: R"]),
+        ("@ifdef x", &["error @ syntax error, at or near \"x\""]),
+    ]);
+}
+
+#[test]
+fn statements_are_reported_as_zeek_does() {
+    each_is_reported(&[
+        (
+            "event e() { local x = 5; when ( x > 3 ) { } timeout 5 { } }",
+            &[
+                "error @ x is used inside \"when\" statement but not captured \
+                 (when (3 < x)  timeout 5 )",
+                "error @ when timeout requires a time or time interval (5)",
+            ],
+        ),
+        (
+            "event e() { local s = \"abc\"; s[0:1] = \"y\"; }",
+            &["error @ cannot assign to string index expression \
+               (s[(coerce 0 to int), (coerce 1 to int)])"],
+        ),
+        (
+            "event e() { local a = 1; local b = 2; [a, b] = [3, 4]; }",
+            &["error @ invalid constructor list on RHS of assignment (a, b = 3, 4)"],
+        ),
+        (
+            "event e() { local t = table([1]=\"a\"); t -= set(1); }",
+            &["error @ RHS type mismatch for table/set -= (t -= set(1))"],
+        ),
+        (
+            "event e() { local f = function(x: count) { return x; }; }",
+            &["error @ return statement cannot have an expression (return (x))"],
+        ),
+        (
+            "event e() { local v = vector(\"a\"); v[0:1] = \"x\"; }",
+            &["error @ type clash in assignment (v[0, 1] = x)"],
+        ),
+        (
+            "event e() { local c = set(1); c[5] = 6; }",
+            &["error @ illegal assignment target (c[5])"],
+        ),
+        (
+            "global x = 1; event e() { local x = 5; }",
+            &["error @ already a global identifier (x)", "error @ already defined (x)"],
+        ),
+        ("function f(): string { return when ( T ) { return 5; } timeout 5sec { } }", &[]),
+        (
+            "event e() { if ( T ) { local x = 5; } print x; }",
+            &["error @ use of out-of-scope local; move declaration to outer scope (x)"],
+        ),
+    ]);
+}
+
+#[test]
+fn locals_last_until_the_braces_around_them_close() {
+    each_is_reported(&[
+        ("event e() { if ( T ) local x = 5; print x; }", &[]),
+        ("event e() { for ( i in set(1) ) local y = i; print y, i; }", &[]),
+        (
+            "event e() { switch ( 5 ) { case 5: local x = 3; break; default: break; } print x; }",
+            &[],
+        ),
+        ("event e() { { const x = 5; } print x; }", &[]),
+        ("event e(a: any) { switch ( a ) { case type count as c: break; } print c; }", &[]),
+    ]);
+}
+
+#[test]
+fn only_statements_follow_statements_at_file_level() {
+    each_is_reported(&[
+        ("print 1; const x = 5; print x;", &[]),
+        ("print 1; global x = 5;", &["error @ syntax error, at or near \"global\""]),
+        ("print 1; function f() { }", &["error @ syntax error, at or near \"f\""]),
+        (
+            "global e: event(); print 1; event e(); event e() { }",
+            &["error @ syntax error, at or near \"{\""],
+        ),
+        ("global e: event(n: count); event e(5);", &["error @ syntax error, at or near \"5\""]),
+    ]);
+}
+
+#[test]
+fn errors_name_the_lines_that_zeek_names() {
+    let all = [
+        (
+            "global s: set[string] = {\n\"a\",\n\"b\",\n5,\n};",
+            "error in x.zeek, lines 3-4: type clash in assignment (s = set(a, b, 5))",
+        ),
+        (
+            "global f: function(a: count,\nb: count);\nfunction f(a: count,\nb: string) { }",
+            "error in x.zeek, line 4 and x.zeek, line 1: use of undeclared alternate prototype \
+             (function(a:count, b:string) : void and f)",
+        ),
+        (
+            "function f(a: count) { }\nfunction f(a: string)\n{\nprint nowhere;\n}",
+            "fatal error in x.zeek, line 3: invalid definition of 'f' (see previous errors)",
+        ),
+        (
+            "event e()\n{\nlocal x = 5;\nlocal f = function[x]()\n{\nprint 1;\n};\n}",
+            "error in x.zeek, lines 5-7: x is captured but not used inside lambda \
+             (function() : void[x]{ print 1})",
+        ),
+        (
+            "event e()\n{\nif ( 5 )\nprint 1 + \"a\";\n}",
+            "error in x.zeek, line 3: conditional in test must be boolean (5)",
+        ),
+        (
+            "event e()\n{\nlocal s: set[count, count];\nadd s[1,\n2,\n3];\n}",
+            "error in x.zeek, line 3 and x.zeek, line 4: indexing mismatch (list of count,count and 1, 2, 3)",
+        ),
+    ];
+    for (code, wanted) in all {
+        let (lines, _) = parse(code.as_bytes());
+        assert!(lines.iter().any(|line| line == wanted), "{wanted}: {lines:?}");
+    }
+}
+
+#[test]
+fn sets_in_braces_are_united() {
+    each_is_reported(&[
+        ("event e() { local l = set(1); local s: set[count] = { l, l }; s += { l }; }", &[]),
+        (
+            "event e() { local l = set(1); local s: set[count] = { l, 5 }; }",
+            &["error @ requires \"count\" or compatible \"set\" operands (l | 5)"],
+        ),
+        (
+            "event e() { local l = set(1); local t: table[count] of count = { [l] = 5 }; }",
+            &["error @ cannot expand constructor elements using a value that depends on local \
+               variables (l)"],
+        ),
+        (
+            "global t = { [1, 2] = 3, [4] = 5 };",
+            &["error @ different number of indices (list of count,count and list of count)"],
+        ),
+        (
+            "const s: set[port] = { 1/tcp } &redef; redef s += { 5 };",
+            &[
+                "error in port and x.zeek, line 1: arithmetic mixed with non-arithmetic (port and 5)",
+                "error in x.zeek, line 1 and port: type mismatch (5 and port)",
+                "error @ inconsistent type in set constructor (set(5))",
+                "error @ type clash in assignment (s = set(5))",
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn a_record_whose_constructor_failed_is_shown_with_its_fields() {
+    let code = b"type R: record { a: count; }; function f(v: vector of R) { }\
+        event e() { f(vector(R($a=1), R($b=2))); }";
+    let (lines, _) = parse(code);
+    let shown = "vector(R($a=1), [$b=2])";
+    assert!(lines.last().is_some_and(|line| line.contains(shown)), "{lines:?}");
+}
+
+#[test]
+fn places_of_break_are_checked_in_scripts_without_other_errors() {
+    each_is_reported(&[(
+        "function g() { local x: string = 5; break; }",
+        &["error @ type clash in assignment (x = 5)"],
+    )]);
+}
+
+#[test]
+fn conditions_of_directives_need_not_be_boolean() {
+    each_is_reported(&[
+        ("@if ( 0 )\nevent e() { nowhere; }\n@endif", &[]),
+        ("@if ( T )\n@else\nnowhere;\n@else\nevent e() { }\n@endif", &[]),
+        ("@else @endif", &["error @ @else without @if...", "error @ unbalanced @if... @endif"]),
+        ("@if ( \"a\" )\n@else\nevent e() { nowhere; }\n@endif", &[]),
+    ]);
+}
+
 #[test]
 fn the_first_syntax_error_ends_parsing() {
     let (lines, result) = parse(b"event zeek_init()\n{\nlocal a = 1\nlocal b = 2;\n}");

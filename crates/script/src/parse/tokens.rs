@@ -151,8 +151,9 @@ impl Parser<'_> {
     /// Reports an error with the token at `span` in it.
     pub(super) fn near(&mut self, message: &str, span: Span) {
         let mut text = format!("{message}, at or near \"{}\"", self.text_of(span));
-        if let Some(file) =
-            self.last_token_file.filter(|file| *file != span.file && self.ahead.is_some())
+        if let Some(file) = self
+            .last_token_file
+            .filter(|file| *file != span.file && self.ahead.is_some() && span.start == 0)
             && let Some(file) = self.program.sources.files.find(file)
         {
             text = format!("{text} or end of file {}", file.path);

@@ -242,20 +242,21 @@ impl Parser<'_> {
         let params = self.params()?;
         self.expect(Op::ParenRight)?;
         let mut result = if flavor == Flavor::Hook { TypeId::BOOL } else { TypeId::VOID };
-        let mut last = self.previous;
+        // The place is that of what was read last.
+        let mut place = params.last().map_or(start.to(self.previous), |param| param.span);
         self.result_written = false;
         let mut written = false;
         self.event_result = false;
         if flavor != Flavor::Hook && self.accept(Op::Colon)? {
             let given = self.type_()?;
-            last = self.previous;
+            place = self.previous;
             match flavor {
                 Flavor::Function | Flavor::Hook => (written, result) = (true, given),
                 Flavor::Event => self.event_result = given != TypeId::VOID,
             }
         }
         self.result_written = written;
-        self.set_here(start.to(last));
+        self.set_here(place);
         Ok(self.func_type(flavor, params, result))
     }
 
@@ -267,7 +268,18 @@ impl Parser<'_> {
         result: TypeId,
     ) -> TypeId {
         let offsets = (0..params.len()).collect();
+        let required = params
+            .iter()
+            .skip_while(|param| find_attr(&param.attrs, AttrKind::Default).is_none())
+            .filter(|param| find_attr(&param.attrs, AttrKind::Default).is_none())
+            .map(|param| param.name)
+            .collect::<Vec<_>>();
         let params = self.new_type(Type::Record(RecordType { fields: params }));
+        for name in required {
+            let name = self.program.name(name);
+            let text = format!("required parameter '{name}' must precede default parameters");
+            self.error_about(&text, &Object::Type(params));
+        }
         let span = self.here;
         let prototypes = if flavor == Flavor::Function {
             Vec::new()

@@ -60,7 +60,7 @@ impl Parser<'_> {
             let raised = self.reachable(&[]);
             events.retain(|event| !raised.contains(*event));
         }
-        events.sort();
+        events.sort_by_key(|id| self.program.name(self.program.globals[*id].name).to_owned());
         for event in &events {
             self.warn_unused("handler for non-existing event cannot be invoked", *event);
         }

@@ -3,7 +3,7 @@
 use super::scope::{Scope, ScopeKind};
 use super::{Parsed, Parser};
 use crate::ast::{Stmt, StmtKind, When};
-use crate::ids::StmtId;
+use crate::ids::{StmtId, TypeId};
 use crate::lexer::{Op, Word};
 use crate::report::Object;
 use crate::source::Span;
@@ -16,6 +16,10 @@ impl Parser<'_> {
         let mut scope = Scope::new(ScopeKind::When, frame);
         let outer = self.scope();
         (scope.flavor, scope.result) = (outer.flavor, outer.result);
+        if returns {
+            // What is returned later is not checked.
+            scope.result = TypeId::ANY;
+        }
         if self.accept(Op::BracketLeft)? {
             self.captures(&mut scope)?;
         }
@@ -28,10 +32,6 @@ impl Parser<'_> {
         let end = self.previous;
         if self.accept_word(Word::Timeout)? {
             let length = self.expression()?;
-            if !self.is_error(length) && !matches!(self.tag(length), Tag::Time | Tag::Interval) {
-                let message = "when timeout requires a time or time interval";
-                self.error_about(message, &Object::Expr(length));
-            }
             if let Some(scope) = &scope {
                 self.scopes.push(scope.clone());
             }
@@ -39,9 +39,13 @@ impl Parser<'_> {
             let inner = self.scopes.pop();
             let stmt = parsed?;
             timeout = Some((length, stmt));
-            return Ok(
-                self.finish_when(end, inner, declared, frame, condition, body, timeout, returns)
-            );
+            let when =
+                self.finish_when(end, inner, declared, frame, condition, body, timeout, returns);
+            if !self.is_error(length) && !matches!(self.tag(length), Tag::Time | Tag::Interval) {
+                let message = "when timeout requires a time or time interval";
+                self.error_about(message, &Object::Expr(length));
+            }
+            return Ok(when);
         }
         Ok(self.finish_when(start, scope, declared, frame, condition, body, timeout, returns))
     }
@@ -53,9 +57,6 @@ impl Parser<'_> {
         self.in_when_condition = outer;
         let condition = condition?;
         self.expect(Op::ParenRight)?;
-        if !self.is_error(condition) && self.tag(condition) != Tag::Bool {
-            self.error_about("conditional in test must be boolean", &Object::Expr(condition));
-        }
         let _ = returns;
         let body = self.statement()?;
         Ok((condition, body))
@@ -106,6 +107,9 @@ impl Parser<'_> {
                     );
                 }
             }
+        }
+        if !self.is_error(condition) && self.tag(condition) != Tag::Bool {
+            self.error_about("conditional in test must be boolean", &Object::Expr(condition));
         }
         let all = captures.iter().map(|captured| captured.capture).collect();
         self.program.stmts[stmt].kind = StmtKind::When(When { captures: all, ..when }.into());

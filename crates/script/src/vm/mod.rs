@@ -537,6 +537,11 @@ impl Machine {
 }
 
 impl Evaluate for Machine {
+    fn seeded_hash(&self, bytes: &[u8]) -> Option<u64> {
+        let hashes = self.state.uids.is_deterministic().then_some(self.state.hashes)?;
+        Some(hashes.hash128(bytes)[0])
+    }
+
     fn evaluate(&mut self, program: &mut Program, expr: ExprId) -> Result<Constant, Stop> {
         if let Some(recorder) = &mut self.recorder {
             recorder.condition_begins();
