@@ -1,6 +1,7 @@
 # stages: rich zeek
 global s = { 1, "a" };
 global pairs = { [1, "a"], [2, 3] };
+const names: table[count] of string = { [0] = ["zero"], [1] = ["one"] };
 global v = vector([1, "a"], [2, "b"]);
 
 event start()

@@ -172,7 +172,9 @@ impl Parser<'_> {
         if self.program.fits_unspecified(ty, from) {
             return self.default_fits(expr, ty).then(|| self.coerce_to_specified(expr, ty));
         }
-        if !self.program.same_type(ty, from) {
+        // `["text"]` is no text.
+        let is_list = matches!(self.program.exprs[expr].kind, ExprKind::List(_));
+        if is_list && to_tag.is_atomic() || !self.program.same_type(ty, from) {
             if to_tag == Tag::Enum && from_tag == Tag::Enum {
                 self.mixed_enums(ty, from);
                 return Some(expr);
