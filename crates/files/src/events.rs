@@ -14,6 +14,7 @@ use gannet_event::Packer;
 use gannet_event::SetOf;
 use gannet_event::Type;
 
+use crate::x509::text::Extension;
 use crate::x509::text::Timestamp;
 use crate::zip::Method;
 
@@ -591,6 +592,19 @@ gannet_event::events! {
         this_update: Time = "thisUpdate",
         /// When there will be news.
         next_update: Time = "nextUpdate",
+    }
+}
+
+impl<'a> ExtensionFacts<'a> {
+    /// An extension as events show it.
+    pub fn of(extension: &'a Extension) -> Self {
+        Self {
+            name: &extension.name,
+            short_name: Some(extension.short_name),
+            oid: &extension.oid,
+            critical: extension.critical,
+            value: &extension.value,
+        }
     }
 }
 

@@ -99,13 +99,7 @@ fn raise_certificate(sinks: &mut Sinks, f: FileRef, status: &ocsp::CertificateSt
 
 fn raise_extension(sinks: &mut Sinks, f: FileRef, extension: &text::Extension, global: bool) {
     if sinks.events.wants::<OcspExtension<'_>>() {
-        let ext = ExtensionFacts {
-            name: &extension.name,
-            short_name: Some(extension.short_name),
-            oid: &extension.oid,
-            critical: extension.critical,
-            value: &extension.value,
-        };
+        let ext = ExtensionFacts::of(extension);
         sinks.events.raise(&OcspExtension { f, ext, global_resp: global });
     }
     if sinks.events.wants::<X509Timestamp<'_>>() {

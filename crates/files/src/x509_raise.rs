@@ -56,13 +56,7 @@ pub fn certificate(events: &mut Events, f: FileRef, der: &[u8], certificate: &Ce
     }
     for extension in text::extensions(der).unwrap_or_default() {
         if events.wants::<X509Extension<'_>>() {
-            let ext = ExtensionFacts {
-                name: &extension.name,
-                short_name: Some(extension.short_name),
-                oid: &extension.oid,
-                critical: extension.critical,
-                value: &extension.value,
-            };
+            let ext = ExtensionFacts::of(&extension);
             events.raise(&X509Extension { f, ext });
         }
         match extension.short_name {
