@@ -106,7 +106,7 @@ pub struct Request<'a> {
     pub version: u64,
     /// A random number.
     pub nonce: Option<u64>,
-    /// Pre-authentication data, where they are [collected](Aside::collects).
+    /// Pre-authentication data, where they are [collected](ParsedFacts::collects).
     pub padata: Option<Vec<TypeValue<'a>>>,
     /// Encryption types, where they are collected.
     pub ciphers: Vec<u64>,
@@ -178,7 +178,7 @@ pub struct Reply<'a> {
     pub ticket: Ticket<'a>,
     /// Version of the protocol.
     pub version: u64,
-    /// Pre-authentication data, where they are [collected](Aside::collects).
+    /// Pre-authentication data, where they are [collected](ParsedFacts::collects).
     pub padata: Option<Vec<TypeValue<'a>>>,
     /// What only the client can read.
     pub encrypted: Encrypted<'a>,
@@ -207,7 +207,7 @@ pub struct Error<'a> {
     pub server_time: (Option<i64>, u64),
     /// Service's realm.
     pub service_realm: Option<&'a [u8]>,
-    /// What authentication would be accepted, where that is [collected](Aside::collects).
+    /// What authentication would be accepted, where that is [collected](ParsedFacts::collects).
     pub padata: Option<Vec<TypeValue<'a>>>,
 }
 
@@ -228,7 +228,7 @@ pub enum Message<'a> {
     Private,
     /// KRB-SAFE.
     Safe(Safe<'a>),
-    /// KRB-CRED: tickets, where they are [collected](Aside::collects).
+    /// KRB-CRED: tickets, where they are [collected](ParsedFacts::collects).
     Credentials(Vec<Ticket<'a>>),
 }
 
