@@ -44,7 +44,7 @@ pub(crate) struct Merge {
     streams: Vec<Stream>,
     /// By shard.
     deferred: Vec<Deferred>,
-    whole: Decider,
+    decider: Decider,
     /// Bytes of rows.
     held: usize,
     /// The memory of rows that were written.
@@ -80,15 +80,15 @@ impl Merge {
     /// A merge of `parts` shards into these logs.
     pub(crate) fn new(logs: impl Into<Sinks>, shards: usize) -> Self {
         let logs = logs.into();
-        let mut whole = Decider::default();
+        let mut decider = Decider::default();
         if logs.events.any() {
-            whole.listen();
+            decider.listen();
         }
         Self {
             logs,
             streams: Vec::new(),
             deferred: (0..shards).map(|_| Deferred::default()).collect(),
-            whole,
+            decider,
             held: 0,
             spare: Vec::new(),
         }
@@ -113,7 +113,7 @@ impl Merge {
                 }
             });
         }
-        self.whole.decide(&mut self.logs, &mut self.deferred, until);
+        self.decider.decide(&mut self.logs, &mut self.deferred, until);
         if self.logs.events.has_commands() {
             heed(self.logs.events.take_commands())?;
         }

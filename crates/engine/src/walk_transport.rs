@@ -122,7 +122,7 @@ impl Shard {
         if segment.flags.syn() {
             known.at = known.at.filter(|at| !self.ends_for(at.index, segment));
         }
-        if EVENTS && known.at.is_none() && !self.begins.with(segment.flags) {
+        if EVENTS && known.at.is_none() && !self.beginnings.with(segment.flags) {
             return true;
         }
         let (index, from) =

@@ -8,7 +8,7 @@ use gannet_event::Sinks;
 use crate::hash::HashSelection;
 use crate::hash::Hashes;
 use crate::manager::Disabled;
-use crate::manager::TroubleKind;
+use crate::manager::FaultKind;
 use crate::ocsp;
 use crate::ocsp_raise;
 use crate::pe;
@@ -190,11 +190,11 @@ impl Results {
         ts: Time,
         fuid: Uid,
         f: Option<FileRef>,
-        mut odd: impl FnMut(TroubleKind),
+        mut odd: impl FnMut(FaultKind),
     ) {
         if let Some(analyzer) = self.too_long {
             let (name, addl) = (TOO_LONG_WEIRD, analyzer.to_owned());
-            odd(TroubleKind::Weird { name, addl, source: None });
+            odd(FaultKind::Weird { name, addl, source: None });
         }
         if let Some(row) = self.pe.as_ref().and_then(|pe| rows::pe(ts, fuid, pe.info())) {
             logs.write(&row);
@@ -208,12 +208,12 @@ impl Results {
                     logs.write(&rows::ocsp(ts, fuid, status));
                 }
                 for w in &response.weirds {
-                    odd(TroubleKind::Weird { name: w.name(), addl: w.addition(), source: None });
+                    odd(FaultKind::Weird { name: w.name(), addl: w.addition(), source: None });
                 }
             }
             Some(Err(_)) => {
                 let name = ocsp::RESPONSE_ERROR_WEIRD;
-                odd(TroubleKind::Weird { name, addl: String::new(), source: None });
+                odd(FaultKind::Weird { name, addl: String::new(), source: None });
             }
             None => {}
         }
@@ -225,7 +225,7 @@ impl Results {
             }
             Some(Err(_)) => {
                 let name = ocsp::REQUEST_ERROR_WEIRD;
-                odd(TroubleKind::Weird { name, addl: String::new(), source: None });
+                odd(FaultKind::Weird { name, addl: String::new(), source: None });
             }
             None => {}
         }
@@ -235,12 +235,12 @@ impl Results {
                     x509_raise::certificate(&mut logs.events, f, der, &certificate);
                 }
                 for w in &certificate.weirds {
-                    odd(TroubleKind::Weird { name: w.name(), addl: w.addition(), source: None });
+                    odd(FaultKind::Weird { name: w.name(), addl: w.addition(), source: None });
                 }
             }
             Some((_, Err(_))) => {
                 let name = x509::PARSE_ERROR_WEIRD;
-                odd(TroubleKind::Weird { name, addl: String::new(), source: None });
+                odd(FaultKind::Weird { name, addl: String::new(), source: None });
             }
             None => {}
         }

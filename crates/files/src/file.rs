@@ -30,11 +30,11 @@ use crate::extract::Extraction;
 use crate::files_log;
 use crate::hash::HashSelection;
 use crate::manager::ContentFault;
+use crate::manager::FaultKind;
 use crate::manager::FileId;
 use crate::manager::FileOptions;
 use crate::manager::FileStart;
 use crate::manager::Pair;
-use crate::manager::TroubleKind;
 use crate::pe_raise;
 use crate::sniff;
 use crate::zip;
@@ -845,14 +845,14 @@ impl File {
 
     /// Whether an analyzer found a fault that is not reported yet.
     #[inline]
-    pub(crate) fn is_in_trouble(&self) -> bool {
+    pub(crate) fn has_fault(&self) -> bool {
         self.analyzers.failure.is_some()
     }
 
     /// A fault that an analyzer found and that is not reported yet.
-    pub(crate) fn trouble(&mut self) -> Option<ContentFault> {
+    pub(crate) fn fault(&mut self) -> Option<ContentFault> {
         let (analyzer, reason) = self.analyzers.failure.take()?;
-        Some(self.has(TroubleKind::Violation { analyzer, reason }))
+        Some(self.has(FaultKind::Violation { analyzer, reason }))
     }
 
     /// Raises the event of a fault that an analyzer found and that is not reported yet.
@@ -866,8 +866,8 @@ impl File {
         }
     }
 
-    /// This file has some trouble.
-    pub(crate) fn has(&self, kind: TroubleKind) -> ContentFault {
+    /// A fault of this file.
+    pub(crate) fn has(&self, kind: FaultKind) -> ContentFault {
         let conn = self.others.is_empty().then_some((self.uid, self.id));
         ContentFault { fuid: self.fuid, conn, kind }
     }
@@ -876,7 +876,7 @@ impl File {
         &mut self,
         logs: &mut Sinks,
         now: Time,
-        troubles: &mut Vec<ContentFault>,
+        faults: &mut Vec<ContentFault>,
         extract: Option<&Arc<dyn Extract>>,
     ) {
         self.over = now;
@@ -888,14 +888,14 @@ impl File {
             self.raise_gaps(logs);
         }
         self.raise_heard(logs);
-        if self.is_in_trouble() {
+        if self.has_fault() {
             self.raise_violation(logs);
         }
-        troubles.extend(self.trouble());
+        faults.extend(self.fault());
         if self.watched && self.timed_out {
-            troubles.push(self.has(TroubleKind::GivenUp { uid: self.uid }));
+            faults.push(self.has(FaultKind::GivenUp { uid: self.uid }));
         }
-        files_log::write(logs, self, troubles);
+        files_log::write(logs, self, faults);
         self.analyzers = Analyzers::default();
     }
 }

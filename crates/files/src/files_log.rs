@@ -87,7 +87,7 @@ fn raise(sinks: &mut Sinks, file: &File, results: &Results) {
 }
 
 /// Writes the rows of a file that ended, one a connection, and those of what looked into it.
-pub(crate) fn write(logs: &mut Sinks, file: &mut File, troubles: &mut Vec<ContentFault>) {
+pub(crate) fn write(logs: &mut Sinks, file: &mut File, faults: &mut Vec<ContentFault>) {
     let results = file.analyzers.finish();
     let extracted = file.extraction.finish();
     let mut names = results.names.clone();
@@ -95,7 +95,7 @@ pub(crate) fn write(logs: &mut Sinks, file: &mut File, troubles: &mut Vec<Conten
         names.push("EXTRACT");
     }
     let f = logs.events.any().then(|| logs.events.file(file.state()));
-    results.write(logs, file.started, file.fuid, f, |kind| troubles.push(file.has(kind)));
+    results.write(logs, file.started, file.fuid, f, |kind| faults.push(file.has(kind)));
     let mut row = FileRow {
         ts: file.started,
         fuid: file.fuid,

@@ -48,11 +48,11 @@ pub use extract::Extractable;
 pub use extract::Extracted;
 pub use manager::ContentFault;
 pub use manager::FORGET_EVERY;
+pub use manager::FaultKind;
 pub use manager::FileId;
 pub use manager::FileOptions;
 pub use manager::FileStart;
 pub use manager::Files;
-pub use manager::TroubleKind;
 pub use manager::era;
 
 /// The logs that files make.

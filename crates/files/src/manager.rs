@@ -110,12 +110,12 @@ pub struct ContentFault {
     /// The connection that carries it, if there is only one.
     pub conn: Option<(Uid, ConnId)>,
     /// What.
-    pub kind: TroubleKind,
+    pub kind: FaultKind,
 }
 
 /// Kinds of [`ContentFault`], by the log that reports them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TroubleKind {
+pub enum FaultKind {
     /// A weird, for weird.log.
     Weird {
         /// Its name.
@@ -226,7 +226,7 @@ pub struct Files {
     /// Whether parts wait for those before them.
     reassembles: bool,
     /// Faults of files that are not reported yet.
-    troubles: Vec<ContentFault>,
+    faults: Vec<ContentFault>,
     /// The name of the file that begins next, where it has that of another.
     next_name: Option<Uid>,
 }
@@ -254,7 +254,7 @@ impl Files {
             keeps_programs: false,
             most_held: MAX_BUFFERED,
             reassembles: true,
-            troubles: Vec::new(),
+            faults: Vec::new(),
         }
     }
 
@@ -566,9 +566,9 @@ impl Files {
             file.others.push((uid, conn));
         } else if new {
             let (name, addl) = ("file_connections_limit_reached", MAX_CONNECTIONS.to_string());
-            let kind = TroubleKind::Weird { name, addl, source: Some(file.start.source) };
-            let trouble = file.has(kind);
-            self.troubles.push(trouble);
+            let kind = FaultKind::Weird { name, addl, source: Some(file.start.source) };
+            let fault = file.has(kind);
+            self.faults.push(fault);
         }
         new
     }
@@ -658,8 +658,8 @@ impl Files {
         }
         if file.raise_heard(logs) {
             self.unpack(logs, now, id);
-        } else if file.is_in_trouble() {
-            self.note_trouble(logs, id);
+        } else if file.has_fault() {
+            self.note_fault(logs, id);
         }
         self.end_if_complete(logs, now, id);
     }
@@ -675,8 +675,8 @@ impl Files {
         }
         if file.raise_heard(logs) {
             self.unpack(logs, now, id);
-        } else if file.is_in_trouble() {
-            self.note_trouble(logs, id);
+        } else if file.has_fault() {
+            self.note_fault(logs, id);
         }
         self.end_if_complete(logs, now, id);
     }
@@ -688,10 +688,9 @@ impl Files {
         if data.len() as u64 > room && !file.dormant {
             let addl = format!("offset={offset:x} len={:x}", data.len());
             let source = Some(file.start.source);
-            let trouble =
-                file.has(TroubleKind::Weird { name: "file_offset_overflow", addl, source });
+            let fault = file.has(FaultKind::Weird { name: "file_offset_overflow", addl, source });
             file.deliver_at(offset, &data[..room as usize]);
-            self.troubles.push(trouble);
+            self.faults.push(fault);
             return self.end_if_complete(logs, now, id);
         }
         file.deliver_at(offset, data);
@@ -707,8 +706,8 @@ impl Files {
         }
         if file.raise_heard(logs) {
             self.unpack(logs, now, id);
-        } else if file.is_in_trouble() {
-            self.note_trouble(logs, id);
+        } else if file.has_fault() {
+            self.note_fault(logs, id);
         }
         self.end_if_complete(logs, now, id);
     }
@@ -721,8 +720,8 @@ impl Files {
         if !file.gaps.is_empty() || file.has_matched() {
             self.gaps(logs, id);
         }
-        if self.get(id).is_some_and(File::is_in_trouble) {
-            self.note_trouble(logs, id);
+        if self.get(id).is_some_and(File::has_fault) {
+            self.note_fault(logs, id);
         }
     }
 
@@ -763,29 +762,29 @@ impl Files {
                 }
             }
             if !file.dormant {
-                file.finish(logs, now, &mut self.troubles, self.options.extract.as_ref());
+                file.finish(logs, now, &mut self.faults, self.options.extract.as_ref());
             }
         }
     }
 
-    /// Whether there is anything to [take](Self::take_troubles).
+    /// Whether there is anything to [take](Self::take_faults).
     #[inline]
-    pub fn has_troubles(&self) -> bool {
-        !self.troubles.is_empty()
+    pub fn has_faults(&self) -> bool {
+        !self.faults.is_empty()
     }
 
     /// Faults of files since the last call, except those that [`expire`](Self::expire) and
     /// [`finish`](Self::finish) reported.
-    pub fn take_troubles(&mut self) -> Vec<ContentFault> {
-        std::mem::take(&mut self.troubles)
+    pub fn take_faults(&mut self) -> Vec<ContentFault> {
+        std::mem::take(&mut self.faults)
     }
 
     #[cold]
-    fn note_trouble(&mut self, logs: &mut Sinks, id: FileId) {
+    fn note_fault(&mut self, logs: &mut Sinks, id: FileId) {
         let Some(file) = self.get_mut(id) else { return };
         file.raise_violation(logs);
-        let trouble = file.trouble();
-        self.troubles.extend(trouble);
+        let fault = file.fault();
+        self.faults.extend(fault);
     }
 
     /// Its rows are written if all of it came.
@@ -799,7 +798,7 @@ impl Files {
                 self.unpack_rest(logs, now, id);
             }
             let Some(file) = numbered(&mut self.files, id) else { return };
-            file.finish(logs, now, &mut self.troubles, self.options.extract.as_ref());
+            file.finish(logs, now, &mut self.faults, self.options.extract.as_ref());
             // Kept for its name until its protocol says that it ended.
             file.dormant = true;
             file.due = Time::MAX;
@@ -823,7 +822,7 @@ impl Files {
             && *due <= now
         {
             self.fire(logs, packet);
-            self.troubles.drain(..).for_each(|w| tell(logs, &w));
+            self.faults.drain(..).for_each(|w| tell(logs, &w));
         }
     }
 
@@ -856,7 +855,7 @@ impl Files {
                 self.unpack_rest(logs, due, FileId { index, number });
             }
             if let Some(file) = numbered(&mut self.files, FileId { index, number }) {
-                file.finish(logs, due, &mut self.troubles, self.options.extract.as_ref());
+                file.finish(logs, due, &mut self.faults, self.options.extract.as_ref());
                 file.dormant = true;
             }
             return;
@@ -896,11 +895,11 @@ impl Files {
                 self.unpack_rest(logs, now, id);
             }
             if let Some(file) = numbered(&mut self.files, id) {
-                file.finish(logs, now, &mut self.troubles, self.options.extract.as_ref());
+                file.finish(logs, now, &mut self.faults, self.options.extract.as_ref());
                 file.dormant = true;
                 file.due = Time::MAX;
             }
-            self.troubles.drain(..).for_each(|w| tell(logs, &w));
+            self.faults.drain(..).for_each(|w| tell(logs, &w));
         }
     }
 }

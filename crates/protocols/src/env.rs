@@ -14,9 +14,9 @@ use gannet_base::UidSource;
 use gannet_dict::KeyedHash;
 use gannet_event::Sinks;
 use gannet_files::ContentFault;
+use gannet_files::FaultKind;
 use gannet_files::FileId;
 use gannet_files::Files;
-use gannet_files::TroubleKind;
 use gannet_flow::Conn;
 
 use crate::Pending;
@@ -322,14 +322,14 @@ impl Env {
     /// Reports weirds of the files in the current packet.
     #[inline]
     pub(crate) fn report_files(&mut self, now: Time) {
-        if self.files.has_troubles() {
+        if self.files.has_faults() {
             self.report_file_faults(now);
         }
     }
 
     #[cold]
     fn report_file_faults(&mut self, now: Time) {
-        for w in self.files.take_troubles() {
+        for w in self.files.take_faults() {
             tell(&mut self.weirds, &mut self.smb, &mut self.logs, now, &w);
         }
     }
@@ -574,16 +574,16 @@ fn tell(
     smb: &mut crate::smb::Shared,
     logs: &mut Sinks,
     now: Time,
-    trouble: &ContentFault,
+    fault: &ContentFault,
 ) {
-    match &trouble.kind {
-        TroubleKind::Weird { name, addl, source } => {
-            weirds.file(logs, now, trouble.fuid, name, addl, *source);
+    match &fault.kind {
+        FaultKind::Weird { name, addl, source } => {
+            weirds.file(logs, now, fault.fuid, name, addl, *source);
         }
-        TroubleKind::Violation { analyzer, reason } => {
-            failure::log_file(logs, now, trouble, analyzer, reason);
+        FaultKind::Violation { analyzer, reason } => {
+            failure::log_file(logs, now, fault, analyzer, reason);
         }
-        TroubleKind::GivenUp { uid } => smb.rows.given_up(logs, now, *uid),
+        FaultKind::GivenUp { uid } => smb.rows.given_up(logs, now, *uid),
     }
 }
 

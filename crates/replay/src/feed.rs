@@ -30,7 +30,7 @@ const MAX_SOURCES: usize = 1 << 20;
 pub(crate) struct Feed<'a> {
     options: &'a Options,
     source: Source,
-    deal: ClientAssignment<'a>,
+    assignment: ClientAssignment<'a>,
     /// What earlier rounds over the input read.
     earlier: Seen,
     round: u64,
@@ -83,7 +83,7 @@ impl<'a> Feed<'a> {
     pub(crate) fn open(options: &'a Options, answers: Option<&'a Observer>) -> Result<Self, Error> {
         let mut blocks = Vec::new();
         blocks.resize_with(options.threads.max(1), Block::default);
-        let deal = ClientAssignment {
+        let assignment = ClientAssignment {
             options,
             blocks,
             sources: HashMap::default(),
@@ -102,7 +102,7 @@ impl<'a> Feed<'a> {
         Ok(Self {
             options,
             source,
-            deal,
+            assignment,
             earlier: Seen::default(),
             round: 1,
             ended: false,
@@ -113,10 +113,10 @@ impl<'a> Feed<'a> {
 
     /// Reads until there is something to send, so that a run does not begin by waiting.
     pub(crate) fn prepare(&mut self) -> Result<(), Error> {
-        while self.deal.index == 0 && !self.ended {
+        while self.assignment.index == 0 && !self.ended {
             self.read()?;
         }
-        if self.deal.index == 0 && !self.deal.over {
+        if self.assignment.index == 0 && !self.assignment.over {
             let seen = self.source.seen();
             return Err(Error::NoQueries {
                 input: self.options.input.name(),
@@ -137,7 +137,7 @@ impl<'a> Feed<'a> {
         stopped: &dyn Fn() -> bool,
     ) -> Result<(), Error> {
         while !stopped() {
-            for (block, channel) in self.deal.blocks.iter_mut().zip(&channels) {
+            for (block, channel) in self.assignment.blocks.iter_mut().zip(&channels) {
                 // A sender that is gone has reported its error.
                 if !block.items.is_empty() && channel.send(std::mem::take(block)).is_err() {
                     return Ok(());
@@ -162,9 +162,9 @@ impl<'a> Feed<'a> {
 
     /// Where queries ended before the input did, reads on for the answers to the last of them.
     fn find_answers(&mut self, stopped: &dyn Fn() -> bool) -> Result<(), Error> {
-        let Self { source, deal, pairs, .. } = self;
-        let Some(pairs) = pairs.as_mut().filter(|_| deal.over) else { return Ok(()) };
-        let last = deal.time;
+        let Self { source, assignment, pairs, .. } = self;
+        let Some(pairs) = pairs.as_mut().filter(|_| assignment.over) else { return Ok(()) };
+        let last = assignment.time;
         let mut late = false;
         while !stopped() && !late && !pairs.is_empty() {
             let more = source.read(&mut |found| match found {
@@ -182,26 +182,26 @@ impl<'a> Feed<'a> {
         let mut seen = self.earlier;
         add(&mut seen, self.source.seen());
         seen.remarks.extend(self.trouble);
-        let rewriter = &self.deal.rewriter;
+        let rewriter = &self.assignment.rewriter;
         let unchanged = rewriter.first.map(|why| (rewriter.unchanged, why.to_string()));
-        let queries = self.deal.index;
-        let seconds = self.deal.last_due as f64 / 1e9;
+        let queries = self.assignment.index;
+        let seconds = self.assignment.last_due as f64 / 1e9;
         let asked = self
             .options
             .timing
             .asked(queries)
             .or_else(|| (seconds > 0.0 && queries > 1).then(|| (queries - 1) as f64 / seconds));
-        let (sources, last_due) = (self.deal.sources.len(), self.deal.last_due);
+        let (sources, last_due) = (self.assignment.sources.len(), self.assignment.last_due);
         let forgotten = self.pairs.as_ref().map_or(0, Pairs::forgotten);
         FeedResults { seen, unchanged, forgotten, sources, asked, last_due }
     }
 
     /// Reads on by one batch.
     fn read(&mut self) -> Result<(), Error> {
-        let Self { source, deal, pairs, .. } = self;
+        let Self { source, assignment, pairs, .. } = self;
         let more = source.read(&mut |found| match found {
             InputItem::Query(query) => {
-                if let Some(origin) = deal.add(query)
+                if let Some(origin) = assignment.add(query)
                     && let Some((pairs, exchange)) = pairs.as_mut().zip(query.exchange)
                 {
                     pairs.asked(exchange, query.bytes, origin);
@@ -213,14 +213,14 @@ impl<'a> Feed<'a> {
                 }
             }
         })?;
-        if deal.over {
+        if assignment.over {
             self.ended = true;
         } else if !more {
             let again = self.options.loops == 0 || self.round < self.options.loops;
             // What gave nothing once gives nothing again.
-            if again && self.deal.index > 0 {
+            if again && self.assignment.index > 0 {
                 self.round += 1;
-                self.deal.next_round();
+                self.assignment.next_round();
                 add(&mut self.earlier, self.source.seen());
                 self.source = Source::open(&self.options.input)?;
             } else {

@@ -99,13 +99,13 @@ impl Shard {
 
     /// Changes how TCP connections are followed, by Zeek's name of the option. Returns whether it is such an option.
     fn set_tcp(&mut self, name: &str, value: u64) -> bool {
-        let Self { streams, begins, .. } = self;
+        let Self { streams, beginnings, .. } = self;
         // Zero is no limit.
         let most = if value == 0 { u64::MAX } else { value };
         match name {
-            "partial_connection_ok" => begins.any = value != 0,
+            "partial_connection_ok" => beginnings.any = value != 0,
             "report_gaps_for_partial" => streams.partial_gaps = value != 0,
-            "tcp_SYN_ack_ok" => begins.syn_acks = value != 0,
+            "tcp_SYN_ack_ok" => beginnings.syn_acks = value != 0,
             "tcp_SYN_timeout" => streams.delays.first_check = interval(value),
             "tcp_attempt_delay" => streams.delays.attempt = interval(value),
             // Nothing waits for what is not reported.

@@ -98,7 +98,7 @@ pub(crate) struct Shard {
     /// Limits of TCP connections and of their reassembly.
     pub(crate) streams: tcp::Limits,
     /// Whether segments other than a SYN begin a connection, and, of these, SYN-ACKs.
-    pub(crate) begins: TcpBeginnings,
+    pub(crate) beginnings: TcpBeginnings,
     scratch: Scratch,
     spare: Spare,
     /// Network time, which never goes back.
@@ -194,7 +194,7 @@ impl Shard {
             env,
             evictor: Evictor::new(&options.limits, options.memory),
             streams: options.limits.streams(),
-            begins: TcpBeginnings::default(),
+            beginnings: TcpBeginnings::default(),
             fragments: Fragments::with_limits(options.limits.fragments()),
             noting: options.index.as_deref().map(|index| Box::new(IndexNotes::new(index))),
             options,

@@ -324,14 +324,14 @@ fn a_part_beyond_the_last_place_there_is_is_odd() {
     let (fuid, now) = (w.files.fuid(f).unwrap(), Time::from_secs(2));
     let conn = w.files.get(f).map(|f| (f.uid, f.id));
     w.files.data_at(&mut w.logs, now, f, u64::MAX - 3, b"abc");
-    assert!(!w.files.has_troubles());
+    assert!(!w.files.has_faults());
     w.files.data_at(&mut w.logs, now, f, u64::MAX, b"append me.");
     let (name, source) = ("file_offset_overflow", Some("SMB"));
     let addl = "offset=ffffffffffffffff len=a".to_owned();
-    let kind = TroubleKind::Weird { name, addl, source };
-    assert_eq!(w.files.take_troubles(), [ContentFault { fuid, conn, kind }]);
+    let kind = FaultKind::Weird { name, addl, source };
+    assert_eq!(w.files.take_faults(), [ContentFault { fuid, conn, kind }]);
     w.files.data_at(&mut w.logs, now, f, u64::MAX - 5, b"12345six");
-    assert_eq!(w.files.take_troubles().len(), 1);
+    assert_eq!(w.files.take_faults().len(), 1);
     w.files.end(&mut w.logs, now, f);
     let missing = u64::MAX - 5;
     let columns = format!("\t5\t-\t{missing}\t0\tF\t");
@@ -409,7 +409,7 @@ fn an_ocsp_response_that_is_cut_is_odd() {
     let f = w.start(FileStart { mime_type: Some("application/ocsp-response"), ..start() });
     w.files.data(&mut w.logs, Time::from_secs(2), f, b"\x30\x03\x0a\x01\x00");
     w.files.end(&mut w.logs, Time::from_secs(2), f);
-    assert!(w.files.take_troubles().is_empty());
+    assert!(w.files.take_faults().is_empty());
     let f = w.start(FileStart { mime_type: Some("application/ocsp-response"), ..start() });
     let fuid = w.files.fuid(f).unwrap();
     w.files.data(&mut w.logs, Time::from_secs(2), f, b"\x30\x82\x03\xb6\x0a\x01\x00");
@@ -417,7 +417,7 @@ fn an_ocsp_response_that_is_cut_is_odd() {
     w.files.finish(&mut w.logs, Time::from_secs(3), |_, w| told.push(w.clone()));
     let conn = w.files.get(f).map(|f| (f.uid, f.id));
     let name = crate::ocsp::RESPONSE_ERROR_WEIRD;
-    let kind = TroubleKind::Weird { name, addl: String::new(), source: None };
+    let kind = FaultKind::Weird { name, addl: String::new(), source: None };
     assert_eq!(told, [ContentFault { fuid, conn, kind }]);
 }
 
@@ -430,11 +430,11 @@ fn an_ocsp_response_that_is_too_long_is_odd() {
             w.files.data(&mut w.logs, Time::from_secs(2), f, &[b'0'; 1024]);
         }
         w.files.end(&mut w.logs, Time::from_secs(2), f);
-        let weirds = w.files.take_troubles();
+        let weirds = w.files.take_faults();
         let names: Vec<_> = weirds
             .iter()
             .filter_map(|weird| match &weird.kind {
-                TroubleKind::Weird { name, addl, .. } => Some((*name, addl.as_str())),
+                FaultKind::Weird { name, addl, .. } => Some((*name, addl.as_str())),
                 _ => None,
             })
             .collect();
@@ -452,19 +452,19 @@ fn a_program_whose_headers_are_none_violates() {
     let f = w.start(start());
     // Of DOS alone: there is no place for further headers.
     w.files.data(&mut w.logs, Time::from_secs(2), f, &[b"MZ", &[0; 98][..]].concat());
-    assert!(w.files.take_troubles().is_empty());
+    assert!(w.files.take_faults().is_empty());
     w.files.end(&mut w.logs, Time::from_secs(2), f);
-    let told = w.files.take_troubles();
-    let is_pe = |k: &TroubleKind| matches!(k, TroubleKind::Violation { analyzer: "PE", .. });
+    let told = w.files.take_faults();
+    let is_pe = |k: &FaultKind| matches!(k, FaultKind::Violation { analyzer: "PE", .. });
     assert!(matches!(&told[..], [t] if t.conn.is_some() && is_pe(&t.kind)), "{told:?}");
     assert!(w.rows()[0].contains("\tPE\tapplication/x-dosexec\t"), "{}", w.rows()[0]);
     // It is reported when it is seen, once.
     let f = w.start(start());
     w.files.data(&mut w.logs, Time::from_secs(2), f, &[b"MZ", &[0; 4094][..]].concat());
-    assert_eq!(w.files.take_troubles().len(), 1);
+    assert_eq!(w.files.take_faults().len(), 1);
     w.files.data(&mut w.logs, Time::from_secs(2), f, &[0; 100]);
     w.files.end(&mut w.logs, Time::from_secs(2), f);
-    assert_eq!(w.files.take_troubles(), []);
+    assert_eq!(w.files.take_faults(), []);
 }
 
 proptest::proptest! {

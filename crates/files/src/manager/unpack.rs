@@ -5,10 +5,10 @@ use std::sync::atomic::Ordering;
 use gannet_base::Time;
 use gannet_event::Sinks;
 
+use super::FaultKind;
 use super::FileId;
 use super::FileStart;
 use super::Files;
-use super::TroubleKind;
 use crate::events::ZipEndOfDirectory;
 use crate::events::ZipEntry;
 use crate::events::ZipFile;
@@ -37,8 +37,8 @@ impl Files {
                 archive.parser.stop();
             }
             file.heard.get_or_insert_default().archive = Some(archive);
-            if file.is_in_trouble() {
-                self.note_trouble(logs, id);
+            if file.has_fault() {
+                self.note_fault(logs, id);
             }
         } else if let Some(entry) = archive.entry {
             self.end(logs, now, entry);
@@ -183,9 +183,9 @@ impl Files {
     }
 
     fn weird(&mut self, id: FileId, name: &'static str, addl: String) {
-        let kind = TroubleKind::Weird { name, addl, source: Some(ZIP) };
-        let trouble = self.get(id).map(|file| file.has(kind));
-        self.troubles.extend(trouble);
+        let kind = FaultKind::Weird { name, addl, source: Some(ZIP) };
+        let fault = self.get(id).map(|file| file.has(kind));
+        self.faults.extend(fault);
     }
 }
 
@@ -268,11 +268,11 @@ mod tests {
         }
 
         fn weirds(&mut self) -> Vec<&'static str> {
-            let name = |trouble: ContentFault| match trouble.kind {
-                TroubleKind::Weird { name, .. } => Some(name),
+            let name = |fault: ContentFault| match fault.kind {
+                FaultKind::Weird { name, .. } => Some(name),
                 _ => None,
             };
-            self.files.take_troubles().into_iter().filter_map(name).collect()
+            self.files.take_faults().into_iter().filter_map(name).collect()
         }
     }
 
@@ -298,7 +298,7 @@ mod tests {
             ];
             let len = archive.len();
             assert_eq!(w.end(id), [&events[..], &[&format!("file_state_remove {len}")]].concat());
-            assert!(w.files.is_empty() && w.files.take_troubles().is_empty());
+            assert!(w.files.is_empty() && w.files.take_faults().is_empty());
         }
     }
 
@@ -340,8 +340,8 @@ mod tests {
         let mut archive = stored("a", &[0; 5_000]);
         archive[14] ^= 1;
         w.data(id, &archive);
-        let kind = TroubleKind::Violation { analyzer: "ZIP", reason: "CRC mismatch".into() };
-        assert_eq!(w.files.take_troubles().into_iter().map(|t| t.kind).next(), Some(kind));
+        let kind = FaultKind::Violation { analyzer: "ZIP", reason: "CRC mismatch".into() };
+        assert_eq!(w.files.take_faults().into_iter().map(|t| t.kind).next(), Some(kind));
         assert_eq!(w.end(id).len(), 4);
     }
 

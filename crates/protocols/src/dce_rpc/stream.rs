@@ -116,8 +116,8 @@ impl Stream {
             }
             let read = Packet::parse(frame)
                 .and_then(|p| state.packet(cx, calls, logins, (pipe, from), waiting, &p));
-            if let Err(wrong) = read {
-                state.violation(cx, wrong);
+            if let Err(fault) = read {
+                state.violation(cx, fault);
                 frames.reset();
                 return;
             }
@@ -178,8 +178,8 @@ impl State {
     }
 
     /// Reports bytes that are no packet, and counts them.
-    fn violation(&mut self, cx: &mut Context<'_>, wrong: RecordFault) {
-        let (tag, reason) = (Tag::DceRpc, wrong.to_string());
+    fn violation(&mut self, cx: &mut Context<'_>, fault: RecordFault) {
+        let (tag, reason) = (Tag::DceRpc, fault.to_string());
         match &mut self.instance {
             Some(instance) => {
                 instance.report_violation(cx, tag, &reason);

@@ -5,7 +5,7 @@ use super::sides::Sides;
 /// One way in which a connection over TCP may begin.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TcpRule {
-    pub(super) lead: Precondition,
+    pub(super) precondition: Precondition,
     /// Whether the data so far matches.
     pub(super) test: Test,
 }
@@ -87,42 +87,42 @@ pub(super) enum Precondition {
 impl TcpRule {
     /// A test that is worth trying always.
     pub(crate) const fn any(test: Test) -> Self {
-        Self { lead: Precondition::Any, test }
+        Self { precondition: Precondition::Any, test }
     }
 
     /// A test of connections with a user's and a nick's name, as [`Seen`](super::sides::Seen) finds them.
     pub(crate) const fn log_in(test: Test) -> Self {
-        Self { lead: Precondition::LogIn, test }
+        Self { precondition: Precondition::LogIn, test }
     }
 
     /// A test of connections with a server's name.
     pub(crate) const fn server(test: Test) -> Self {
-        Self { lead: Precondition::Server, test }
+        Self { precondition: Precondition::Server, test }
     }
 
     /// A test that depends on the first byte of the originator, and that of the responder.
     pub(crate) const fn sides(orig: Class, resp: Class, test: Test) -> Self {
-        Self { lead: Precondition::Sides(orig, resp), test }
+        Self { precondition: Precondition::Sides(orig, resp), test }
     }
 
     /// A test that depends on the first byte of the originator.
     pub(crate) const fn orig(class: Class, test: Test) -> Self {
-        Self { lead: Precondition::Orig(class), test }
+        Self { precondition: Precondition::Orig(class), test }
     }
 
     /// A test that depends on the first byte of the responder.
     pub(crate) const fn resp(class: Class, test: Test) -> Self {
-        Self { lead: Precondition::Resp(class), test }
+        Self { precondition: Precondition::Resp(class), test }
     }
 
     /// A test that depends on the first byte of one side or the other.
     pub(crate) const fn either(class: Class, test: Test) -> Self {
-        Self { lead: Precondition::Either(class), test }
+        Self { precondition: Precondition::Either(class), test }
     }
 
     /// A test that depends on the fifth byte of one side or the other.
     pub(crate) const fn either_fifth(class: Class, test: Test) -> Self {
-        Self { lead: Precondition::EitherFifth(class), test }
+        Self { precondition: Precondition::EitherFifth(class), test }
     }
 }
 

@@ -90,7 +90,7 @@ static LEADS: RemainingRules = {
         let bit = 1 << i;
         // `None`: any byte, or none yet.
         let (mut orig, mut resp) = (None, None);
-        match TCP[i].1.lead {
+        match TCP[i].1.precondition {
             Precondition::Any => {}
             Precondition::LogIn => leads.wants_log_in |= bit,
             Precondition::Server => leads.wants_server |= bit,

@@ -17,25 +17,25 @@ const MAX_MESSAGE: usize = 10 << 20;
 
 /// Reads one message into the row of its connection. Returns whether it was one.
 fn message(cx: &mut Context<'_>, session: &mut Session, tag: Tag, from: Dir, data: &[u8]) -> bool {
-    let mut aside = ParsedFacts { collects: cx.env.logs.events.any(), ..ParsedFacts::default() };
-    let parsed = message::parse(data, &mut aside);
-    if let Some(n) = aside.long_number {
+    let mut facts = ParsedFacts { collects: cx.env.logs.events.any(), ..ParsedFacts::default() };
+    let parsed = message::parse(data, &mut facts);
+    if let Some(n) = facts.long_number {
         cx.long_number(n);
     }
     let counts = parsed.as_ref().is_ok_and(Message::counts);
     if counts {
-        certificates::report(cx, session, aside.client_certificate, true);
-        certificates::report(cx, session, aside.server_certificate, false);
+        certificates::report(cx, session, facts.client_certificate, true);
+        certificates::report(cx, session, facts.server_certificate, false);
     }
-    if aside.ap_request.is_some() || parsed.is_ok() {
+    if facts.ap_request.is_some() || parsed.is_ok() {
         cx.confirm(tag);
     }
     if counts {
-        for _ in 0..aside.odd_addresses {
+        for _ in 0..facts.odd_addresses {
             cx.weird("invalid_kerberos_addr_len", "", Some(tag.name()));
         }
     }
-    for (ticket, options) in aside.ap_request.iter().chain(&aside.ap_requests) {
+    for (ticket, options) in facts.ap_request.iter().chain(&facts.ap_requests) {
         raise::ap_request(cx, session, tag, (ticket, *options), true);
     }
     match &parsed {

@@ -265,17 +265,17 @@ pub struct ParsedFacts<'a> {
 }
 
 /// Parses a message, or returns why it is invalid.
-pub fn parse<'a>(data: &'a [u8], aside: &mut ParsedFacts<'a>) -> Result<Message<'a>> {
+pub fn parse<'a>(data: &'a [u8], facts: &mut ParsedFacts<'a>) -> Result<Message<'a>> {
     let long = Cell::new(None);
-    let message = pdu(&mut Reader { bytes: Bytes(data), long: &long }, aside);
-    aside.long_number = long.get();
+    let message = pdu(&mut Reader { bytes: Bytes(data), long: &long }, facts);
+    facts.long_number = long.get();
     message
 }
 
-fn pdu<'a>(b: &mut Reader<'a, '_>, aside: &mut ParsedFacts<'a>) -> Result<Message<'a>> {
+fn pdu<'a>(b: &mut Reader<'a, '_>, facts: &mut ParsedFacts<'a>) -> Result<Message<'a>> {
     Ok(match head(b)?.number() {
-        AS_REQ | TGS_REQ => Message::Request(request(b, aside)?),
-        AS_REP | TGS_REP => Message::Reply(reply(b, aside)?),
+        AS_REQ | TGS_REQ => Message::Request(request(b, facts)?),
+        AS_REP | TGS_REP => Message::Reply(reply(b, facts)?),
         AP_REQ => {
             let (ticket, options) = ap_request(b)?;
             Message::ApRequest(ticket, options)
@@ -292,20 +292,20 @@ fn pdu<'a>(b: &mut Reader<'a, '_>, aside: &mut ParsedFacts<'a>) -> Result<Messag
             element(b)?;
             element(b)?;
             heads::<2>(b)?;
-            let all = tickets(b, aside.collects)?;
+            let all = tickets(b, facts.collects)?;
             encrypted_element(b)?;
             Message::Credentials(all)
         }
-        ERROR => Message::Error(error(b, aside)?),
+        ERROR => Message::Error(error(b, facts)?),
         index => return Err(RecordFault::Case { record: "KRB_PDU", index: index.into() }),
     })
 }
 
-fn request<'a>(b: &mut Reader<'a, '_>, aside: &mut ParsedFacts<'a>) -> Result<Request<'a>> {
+fn request<'a>(b: &mut Reader<'a, '_>, facts: &mut ParsedFacts<'a>) -> Result<Request<'a>> {
     head(b)?;
     let version = element(b)?;
     let kind = element(b)?;
-    let (_, padata) = optional_padata(b, 3, aside)?;
+    let (_, padata) = optional_padata(b, 3, facts)?;
     // Without pre-authentication data, this is the body's sequence.
     head(b)?;
     let (version, kind_number) = (ber::unsigned(version), ber::unsigned(kind));
@@ -328,7 +328,7 @@ fn request<'a>(b: &mut Reader<'a, '_>, aside: &mut ParsedFacts<'a>) -> Result<Re
                 ber::head(a)?;
                 while !a.is_empty() {
                     let cipher = content(a)?;
-                    if aside.collects {
+                    if facts.collects {
                         r.ciphers.push(ber::unsigned(cipher));
                     }
                 }
@@ -336,13 +336,13 @@ fn request<'a>(b: &mut Reader<'a, '_>, aside: &mut ParsedFacts<'a>) -> Result<Re
             9 => {
                 ber::head(a)?;
                 while !a.is_empty() {
-                    let address = address(a, aside)?;
-                    if aside.collects {
+                    let address = address(a, facts)?;
+                    if facts.collects {
                         r.addresses.push(address);
                     }
                 }
             }
-            11 => r.tickets = tickets(a, aside.collects)?,
+            11 => r.tickets = tickets(a, facts.collects)?,
             _ => {}
         }
     }
@@ -359,23 +359,23 @@ fn options(b: &mut Reader<'_, '_>) -> Result<u32> {
     Ok(flags.last_chunk().map_or(0, |f| u32::from_be_bytes(*f)))
 }
 
-fn address<'a>(b: &mut Reader<'a, '_>, aside: &mut ParsedFacts<'_>) -> Result<Address<'a>> {
+fn address<'a>(b: &mut Reader<'a, '_>, facts: &mut ParsedFacts<'_>) -> Result<Address<'a>> {
     heads::<2>(b)?;
     let family = ber::unsigned(content(b)?);
     let address = element(b)?;
     let length = address.len();
     if family == 2 && length != 4 || family == 24 && length != 16 {
-        aside.odd_addresses += 1;
+        facts.odd_addresses += 1;
     }
     Ok((family, address))
 }
 
-fn reply<'a>(b: &mut Reader<'a, '_>, aside: &mut ParsedFacts<'a>) -> Result<Reply<'a>> {
+fn reply<'a>(b: &mut Reader<'a, '_>, facts: &mut ParsedFacts<'a>) -> Result<Reply<'a>> {
     let within = RecordBounds::new("KRB_KDC_REP", b);
     head(b)?;
     let version = ber::unsigned(element(b)?);
     let kind = element(b)?;
-    let (length, padata) = optional_padata(b, 2, aside)?;
+    let (length, padata) = optional_padata(b, 2, facts)?;
     let realm = content(&mut b.part(&within, "client_realm", length)?)?;
     let length = head(b)?.length;
     let client = principal(&mut b.part(&within, "client_name", length)?)?;
@@ -399,7 +399,7 @@ fn ap_request<'a>(b: &mut Reader<'a, '_>) -> Result<(Ticket<'a>, u32)> {
     Ok((ticket, options))
 }
 
-fn error<'a>(b: &mut Reader<'a, '_>, aside: &mut ParsedFacts<'a>) -> Result<Error<'a>> {
+fn error<'a>(b: &mut Reader<'a, '_>, facts: &mut ParsedFacts<'a>) -> Result<Error<'a>> {
     head(b)?;
     let mut e = Error::default();
     let mut code = None;
@@ -435,7 +435,7 @@ fn error<'a>(b: &mut Reader<'a, '_>, aside: &mut ParsedFacts<'a>) -> Result<Erro
             9 => e.service_realm = Some(content(a)?),
             10 => e.service = Some(principal(a)?),
             11 => e.text = Some(content(a)?),
-            12 if code == Some(PREAUTH_REQUIRED) => e.padata = Some(padata(a, true, aside)?),
+            12 if code == Some(PREAUTH_REQUIRED) => e.padata = Some(padata(a, true, facts)?),
             12 => {}
             index => {
                 return Err(RecordFault::Case {
@@ -483,21 +483,21 @@ type Padata<'a> = Vec<TypeValue<'a>>;
 fn optional_padata<'a>(
     b: &mut Reader<'a, '_>,
     index: u8,
-    aside: &mut ParsedFacts<'a>,
+    facts: &mut ParsedFacts<'a>,
 ) -> Result<(u64, Option<Padata<'a>>)> {
     let first = head(b)?;
     if first.index() != index {
         return Ok((first.length, None));
     }
     let within = RecordBounds::new("KRB_PA_Data_Optional_Contents", b);
-    let all = padata(&mut b.part(&within, "padata", first.length)?, false, aside)?;
+    let all = padata(&mut b.part(&within, "padata", first.length)?, false, facts)?;
     Ok((head(b)?.length, Some(all)))
 }
 
 fn padata<'a>(
     b: &mut Reader<'a, '_>,
     is_error: bool,
-    aside: &mut ParsedFacts<'a>,
+    facts: &mut ParsedFacts<'a>,
 ) -> Result<Padata<'a>> {
     let mut all = Vec::new();
     let outer = head(b)?;
@@ -513,7 +513,7 @@ fn padata<'a>(
         if is_error {
             // Not data, but what would be accepted.
             let value = within.part(b, "pa_data_placeholder", length)?;
-            if aside.collects {
+            if facts.collects {
                 all.push((kind, value));
             }
             continue;
@@ -525,24 +525,24 @@ fn padata<'a>(
             1 => {
                 heads::<2>(b)?;
                 let shown = ap_request(b)?;
-                if aside.ap_request.is_none() {
-                    aside.ap_request = Some(shown);
-                } else if aside.collects {
-                    aside.ap_requests.push(shown);
+                if facts.ap_request.is_none() {
+                    facts.ap_request = Some(shown);
+                } else if facts.collects {
+                    facts.ap_requests.push(shown);
                 }
             }
             2 => value = Some(encrypted(&mut part("pa_enc_ts")?)?.data),
             3 => value = Some(content(b)?),
             11 => value = Some(salt(&mut part("pf_enctype_info")?)?),
-            16 => aside.client_certificate = Some(pkinit(&mut part("pa_pk_as_req")?, false)?),
-            17 => aside.server_certificate = Some(pkinit(&mut part("pa_pk_as_rep")?, true)?),
+            16 => facts.client_certificate = Some(pkinit(&mut part("pa_pk_as_req")?, false)?),
+            17 => facts.server_certificate = Some(pkinit(&mut part("pa_pk_as_rep")?, true)?),
             19 => value = Some(salt(&mut part("pf_enctype_info2")?)?),
             _ => {
                 let unknown = content(&mut part("unknown")?)?;
                 value = (!unknown.is_empty()).then_some(unknown);
             }
         }
-        if aside.collects
+        if facts.collects
             && let Some(value) = value
         {
             all.push((kind, value));

@@ -49,7 +49,7 @@ const MAX_TEXT: usize = gannet_log::Limits::DEFAULT.string + 1;
 /// The rows of a session.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
-    who: StartupParameters,
+    startup: StartupParameters,
     pending: Option<Pending>,
     /// Rows of the current query.
     rows: Option<u64>,
@@ -63,7 +63,7 @@ impl Rows {
 
     fn write(&mut self, cx: &mut Context<'_>) {
         if let Some(row) = self.pending.take() {
-            row.write(cx, &self.who);
+            row.write(cx, &self.startup);
         }
     }
 
@@ -92,7 +92,7 @@ impl Hear<SslReply> for Rows {
 impl Hear<StartupParameter<'_>> for Rows {
     fn hear(&mut self, cx: &mut Context<'_>, event: &StartupParameter<'_>) {
         self.row(cx);
-        self.who.parameter(event.name, event.value);
+        self.startup.parameter(event.name, event.value);
     }
 }
 
@@ -255,14 +255,14 @@ impl Pending {
         append(self.backend_arg.get_or_insert_default(), parts);
     }
 
-    fn write(&self, cx: &mut Context<'_>, who: &StartupParameters) {
+    fn write(&self, cx: &mut Context<'_>, startup: &StartupParameters) {
         cx.log(&PostgresqlRow {
             ts: self.ts,
             uid: cx.conn.uid,
             id: cx.conn.id,
-            user: who.user.as_deref(),
-            database: who.database.as_deref(),
-            application_name: who.application.as_deref(),
+            user: startup.user.as_deref(),
+            database: startup.database.as_deref(),
+            application_name: startup.application.as_deref(),
             frontend: self.frontend,
             frontend_arg: self.query.as_deref(),
             backend: Some(&*self.backend).filter(|b| !b.is_empty()),

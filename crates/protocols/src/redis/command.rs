@@ -126,7 +126,7 @@ enum NextElement {
 pub struct Commands {
     /// Keep all words, not only those that rows show.
     pub keep_all: bool,
-    want: NextElement,
+    next: NextElement,
     line: Line,
     /// Words still to come.
     left: u64,
@@ -137,7 +137,7 @@ pub struct Commands {
 impl Commands {
     /// Whether the begin of a command waits for its rest.
     pub fn is_partial(&self) -> bool {
-        self.want != NextElement::Command
+        self.next != NextElement::Command
     }
 
     /// The next command; takes it off `data`. `None` when it is not complete: then all of `data` is
@@ -147,15 +147,15 @@ impl Commands {
     /// When the bytes are no command. Nothing more can be read then.
     pub fn next(&mut self, data: &mut &[u8]) -> Result<Option<Command>, Malformed> {
         while let Some(&first) = data.first() {
-            match self.want {
+            match self.next {
                 NextElement::Command if first == b'*' => {
                     *data = &data[1..];
-                    self.want = NextElement::Count;
+                    self.next = NextElement::Count;
                 }
-                NextElement::Command => self.want = NextElement::Inline,
+                NextElement::Command => self.next = NextElement::Inline,
                 NextElement::Kind if first == b'$' => {
                     *data = &data[1..];
-                    self.want = NextElement::Length;
+                    self.next = NextElement::Length;
                 }
                 NextElement::Kind => return Err("word of a command is no string"),
                 NextElement::Content(left) => {
@@ -163,7 +163,7 @@ impl Commands {
                     append(&mut self.word, &data[..n]);
                     *data = &data[n..];
                     let left = left - n as u64;
-                    self.want =
+                    self.next =
                         if left > 0 { NextElement::Content(left) } else { NextElement::End };
                 }
                 NextElement::Inline
@@ -171,7 +171,7 @@ impl Commands {
                 | NextElement::Length
                 | NextElement::End => {
                     let complete = self.line.read(data)?;
-                    if self.want == NextElement::Inline && self.line.is_cut() {
+                    if self.next == NextElement::Inline && self.line.is_cut() {
                         return Err("command on a line is too long");
                     }
                     if complete && self.line_ended()? {
@@ -185,11 +185,11 @@ impl Commands {
 
     /// A line is complete. `true` when the command is.
     fn line_ended(&mut self) -> Result<bool, Malformed> {
-        match self.want {
+        match self.next {
             NextElement::Inline => {
                 let Self { line, command, keep_all, .. } = self;
                 split(line.text(), |word| command.push(word, *keep_all));
-                self.want = NextElement::Command;
+                self.next = NextElement::Command;
                 if self.command.words.is_empty() {
                     return Err("command without a name");
                 }
@@ -200,11 +200,11 @@ impl Commands {
                     1.. => return Err("command has too many words"),
                     _ => return Err("command without a name"),
                 };
-                self.want = NextElement::Kind;
+                self.next = NextElement::Kind;
             }
             NextElement::Length => {
                 self.word.clear();
-                self.want = match number(self.line.text())? {
+                self.next = match number(self.line.text())? {
                     0 => NextElement::End,
                     n @ 1.. if n.unsigned_abs() <= MAX_LENGTH => {
                         NextElement::Content(n.unsigned_abs())
@@ -216,12 +216,12 @@ impl Commands {
             NextElement::End => {
                 self.command.push(&self.word, self.keep_all);
                 self.left -= 1;
-                self.want = if self.left > 0 { NextElement::Kind } else { NextElement::Command };
+                self.next = if self.left > 0 { NextElement::Kind } else { NextElement::Command };
             }
             NextElement::Command | NextElement::Kind | NextElement::Content(_) => {}
         }
         self.line.clear();
-        Ok(self.want == NextElement::Command)
+        Ok(self.next == NextElement::Command)
     }
 }
 

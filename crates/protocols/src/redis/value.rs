@@ -68,7 +68,7 @@ struct Level {
 /// Reads values off a stream.
 #[derive(Debug, Default)]
 pub struct Values {
-    want: NextElement,
+    next: NextElement,
     kind: u8,
     line: Line,
     levels: Vec<Level>,
@@ -82,7 +82,7 @@ pub struct Values {
 impl Values {
     /// Whether the begin of a value waits for its rest.
     pub fn is_partial(&self) -> bool {
-        self.want != NextElement::Kind || self.described || !self.levels.is_empty()
+        self.next != NextElement::Kind || self.described || !self.levels.is_empty()
     }
 
     /// The next value; takes it off `data`. `None` when it is not complete: then all of `data` is taken,
@@ -92,7 +92,7 @@ impl Values {
     /// When the bytes are no value. Nothing more can be read then.
     pub fn next(&mut self, data: &mut &[u8]) -> Result<Option<Value>, Malformed> {
         while let Some(&first) = data.first() {
-            let complete = match self.want {
+            let complete = match self.next {
                 NextElement::Kind => {
                     *data = &data[1..];
                     self.begin(first)?;
@@ -101,7 +101,7 @@ impl Values {
                 NextElement::Boolean => {
                     *data = &data[1..];
                     self.write(if first == b't' { b"T" } else { b"F" });
-                    self.want = NextElement::End;
+                    self.next = NextElement::End;
                     false
                 }
                 NextElement::Content(left) => {
@@ -109,7 +109,7 @@ impl Values {
                     self.write(&data[..n]);
                     *data = &data[n..];
                     let left = left - n as u64;
-                    self.want =
+                    self.next =
                         if left > 0 { NextElement::Content(left) } else { NextElement::End };
                     false
                 }
@@ -139,7 +139,7 @@ impl Values {
         if self.levels.len() >= MAX_DEPTH {
             return Err("values are nested too deep");
         }
-        self.want = match kind {
+        self.next = match kind {
             b'#' => NextElement::Boolean,
             b'|' if described => return Err("attributes of attributes"),
             b'+' | b'-' | b':' | b',' | b'(' | b'_' | b'$' | b'!' | b'=' | b'*' | b'>' | b'~'
@@ -166,15 +166,15 @@ impl Values {
 
     /// The line after the first byte, or what ends content. `true` when the outermost value is complete.
     fn line_ended(&mut self, line: &[u8]) -> Result<bool, Malformed> {
-        if self.want == NextElement::End {
+        if self.next == NextElement::End {
             return Ok(self.end());
         }
         match self.kind {
             b'$' | b'!' | b'=' => match number(line)? {
                 ..0 => return Ok(self.end()),
-                0 => self.want = NextElement::End,
+                0 => self.next = NextElement::End,
                 n if n.unsigned_abs() <= MAX_LENGTH => {
-                    self.want = NextElement::Content(n.unsigned_abs());
+                    self.next = NextElement::Content(n.unsigned_abs());
                 }
                 _ => return Err("string is too long"),
             },
@@ -207,7 +207,7 @@ impl Values {
         self.write(brackets(self.kind)[0]);
         self.levels.push(Level { kind: self.kind, left, count: 0 });
         if left > 0 {
-            self.want = NextElement::Kind;
+            self.next = NextElement::Kind;
             return Ok(false);
         }
         Ok(self.close())
@@ -215,7 +215,7 @@ impl Values {
 
     /// A value is complete. `true` when it is the outermost.
     fn end(&mut self) -> bool {
-        self.want = NextElement::Kind;
+        self.next = NextElement::Kind;
         match self.levels.last_mut() {
             None => true,
             Some(level) => {
@@ -227,7 +227,7 @@ impl Values {
 
     /// The last list is complete, and perhaps those around it.
     fn close(&mut self) -> bool {
-        self.want = NextElement::Kind;
+        self.next = NextElement::Kind;
         while let Some(level) = self.levels.pop() {
             if level.kind == b'|' {
                 self.described = true;

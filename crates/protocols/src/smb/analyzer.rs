@@ -78,8 +78,8 @@ impl Analyzer {
     }
 
     /// Bytes of a side are no message.
-    fn fail(&mut self, cx: &mut Context<'_>, from: Dir, wrong: RecordFault) {
-        cx.violation(Tag::Smb, &wrong.to_string(), &[]);
+    fn fail(&mut self, cx: &mut Context<'_>, from: Dir, fault: RecordFault) {
+        cx.violation(Tag::Smb, &fault.to_string(), &[]);
         self.begun[from.index()] = false;
         self.lose();
     }

@@ -18,13 +18,13 @@ const LOOK: u64 = 1_000_000;
 
 impl Worker<'_> {
     /// Closes a connection, and resolves its pending queries.
-    pub(super) fn close(&mut self, place: usize, why: CloseReason, now: u64) {
+    pub(super) fn close(&mut self, place: usize, reason: CloseReason, now: u64) {
         let Some(mut c) = self.connections.get_mut(place).and_then(Option::take) else { return };
         self.free.push(place);
         if let Some(current) = self.clients.get_mut(c.client).filter(|p| **p == Some(place)) {
             *current = None;
         }
-        match why {
+        match reason {
             CloseReason::Broken => {
                 self.stats.at(now).counts.connections_broken += u64::from(c.open);
             }

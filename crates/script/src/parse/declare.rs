@@ -619,7 +619,7 @@ impl Parser<'_> {
             }
         }
         if *self.peek()? == Token::Ident {
-            let span = self.ahead.as_ref().map_or(self.previous, |ahead| ahead.span);
+            let span = self.next_token.as_ref().map_or(self.previous, |ahead| ahead.span);
             let name = self.text_of(span);
             if let Some(Symbol::Global(global)) = self.lookup_in(&name, false, false)
                 && self.program.globals[global].kind == GlobalKind::Type

@@ -80,7 +80,7 @@ impl Parser<'_> {
             Directive::Deprecated => self.deprecated_script(),
             Directive::Pragma => self.pragma()?,
             Directive::Debug => {
-                self.ahead = Some(super::NextToken { token: Token::Bad, span });
+                self.next_token = Some(super::NextToken { token: Token::Bad, span });
                 return Err(self.syntax_error());
             }
         }

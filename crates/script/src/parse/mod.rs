@@ -117,7 +117,7 @@ pub struct Parser<'a> {
     open: Vec<Open>,
     /// Canonical paths of files that were loaded or unloaded.
     seen: HashSet<PathBuf>,
-    ahead: Option<NextToken>,
+    next_token: Option<NextToken>,
     /// Brackets that are open, the innermost last.
     brackets: Vec<Span>,
     /// The assignments of record constructors without a type, for those who ask what names mean.
@@ -272,7 +272,7 @@ impl<'a> Parser<'a> {
             inputs: VecDeque::new(),
             open: Vec::new(),
             seen: HashSet::new(),
-            ahead: None,
+            next_token: None,
             brackets: Vec::new(),
             constructors: HashMap::new(),
             joining: Span::NOWHERE,

@@ -219,7 +219,7 @@ impl Parser<'_> {
         self.peek()?;
         if self.directives != directives {
             // Where `else` may follow, the error is found with the token behind a condition.
-            let ahead = self.ahead.as_ref().filter(|_| may_continue && self.directive_begins);
+            let ahead = self.next_token.as_ref().filter(|_| may_continue && self.directive_begins);
             let line = ahead.map_or(self.directive_line, |ahead| ahead.span);
             let line = Span { last: line.first, ..line };
             self.program.report(Severity::Error, line, "incorrect use of directive");

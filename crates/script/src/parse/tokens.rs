@@ -9,18 +9,18 @@ use crate::source::Span;
 impl Parser<'_> {
     /// The next token. Reading it may execute directives and continue in another file.
     pub(super) fn peek(&mut self) -> Parsed<&Token> {
-        if self.ahead.is_none() {
+        if self.next_token.is_none() {
             let ahead = self.read()?;
             self.lexed = ahead.span;
-            self.ahead = Some(ahead);
+            self.next_token = Some(ahead);
         }
-        Ok(self.ahead.as_ref().map_or(&Token::End, |ahead| &ahead.token))
+        Ok(self.next_token.as_ref().map_or(&Token::End, |ahead| &ahead.token))
     }
 
     /// Takes the token ahead.
     pub(super) fn take(&mut self) -> Parsed<Token> {
         self.peek()?;
-        Ok(match self.ahead.take() {
+        Ok(match self.next_token.take() {
             Some(ahead) => {
                 self.previous = ahead.span;
                 self.last_token_file = Some(ahead.span.file);
@@ -80,7 +80,7 @@ impl Parser<'_> {
     /// Takes an identifier that does not begin with `::`.
     pub(super) fn plain_identifier(&mut self) -> Parsed<String> {
         self.peek()?;
-        let global = self.ahead.as_ref().is_some_and(|ahead| {
+        let global = self.next_token.as_ref().is_some_and(|ahead| {
             ahead.token == Token::Ident && self.text_of(ahead.span).starts_with("::")
         });
         if global { Err(self.syntax_error()) } else { self.identifier() }
@@ -130,7 +130,7 @@ impl Parser<'_> {
 
     /// Reports an error with the token ahead in it.
     pub(super) fn unexpected(&mut self, message: &str) {
-        let ahead = self.ahead.clone();
+        let ahead = self.next_token.clone();
         let Some(NextToken { token, span }) = ahead else {
             return self.near(message, self.previous);
         };
@@ -153,7 +153,7 @@ impl Parser<'_> {
         let mut text = format!("{message}, at or near \"{}\"", self.text_of(span));
         if let Some(file) = self
             .last_token_file
-            .filter(|file| *file != span.file && self.ahead.is_some() && span.start == 0)
+            .filter(|file| *file != span.file && self.next_token.is_some() && span.start == 0)
             && let Some(file) = self.program.sources.files.find(file)
         {
             text = format!("{text} or end of file {}", file.path);

@@ -226,7 +226,7 @@ impl Parser<'_> {
             fields.push(Field { name: symbol, ty, attrs, span, redefined: false });
         }
         if !duplicates.is_empty() {
-            let brace = self.ahead.as_ref().map_or(self.previous, |ahead| ahead.span);
+            let brace = self.next_token.as_ref().map_or(self.previous, |ahead| ahead.span);
             self.set_here(brace);
         }
         for name in duplicates {

@@ -140,9 +140,9 @@ impl Signatures {
                 side.nodes.push(number);
             }
             for rule in &node.pure {
-                let now = RuleData { data: None, over: false };
-                if self.conditions_hold(conn, at, *rule, now, host) {
-                    self.act(conn, at, *rule, now, host);
+                let rule_data = RuleData { data: None, over: false };
+                if self.conditions_hold(conn, at, *rule, rule_data, host) {
+                    self.act(conn, at, *rule, rule_data, host);
                 }
             }
             if let Some(side) = &mut conn.sides[at] {
@@ -248,9 +248,9 @@ impl Signatures {
             if !side.complete.iter().any(|known| known.rule == *rule) {
                 side.complete.push(Complete { rule: *rule, data: data.to_vec(), end: *end });
             }
-            let now = RuleData { data: Some(data), over: false };
-            if self.conditions_hold(conn, at, *rule, now, host) {
-                self.act(conn, at, *rule, now, host);
+            let rule_data = RuleData { data: Some(data), over: false };
+            if self.conditions_hold(conn, at, *rule, rule_data, host) {
+                self.act(conn, at, *rule, rule_data, host);
             }
         }
     }
@@ -315,13 +315,15 @@ impl Signatures {
         conn: &mut Connection,
         at: usize,
         rule: usize,
-        now: RuleData<'_>,
+        rule_data: RuleData<'_>,
         host: &mut dyn Host,
     ) {
         let is_new = conn.sides[at].as_ref().is_some_and(|side| !side.matched.contains(&rule));
         // Conditions see no data here, actions do.
-        if is_new && self.conditions_hold(conn, at, rule, RuleData { data: None, ..now }, host) {
-            self.act(conn, at, rule, now, host);
+        if is_new
+            && self.conditions_hold(conn, at, rule, RuleData { data: None, ..rule_data }, host)
+        {
+            self.act(conn, at, rule, rule_data, host);
         }
     }
 
@@ -330,7 +332,7 @@ impl Signatures {
         conn: &Connection,
         at: usize,
         number: usize,
-        now: RuleData<'_>,
+        rule_data: RuleData<'_>,
         host: &mut dyn Host,
     ) -> bool {
         let (Some(rule), Some(side)) = (self.rules.get(number), &conn.sides[at]) else {
@@ -341,11 +343,13 @@ impl Signatures {
             let side = if requires.reverse { conn.sides[1 - at].as_ref() } else { Some(side) };
             let Some(side) = side else { return false };
             // Whether a rule does not match is known at the end.
-            if requires.negated && !now.over || side.matched.contains(other) == requires.negated {
+            if requires.negated && !rule_data.over
+                || side.matched.contains(other) == requires.negated
+            {
                 return false;
             }
         }
-        let place = side.place(at, number, now.data);
+        let place = side.place(at, number, rule_data.data);
         rule.conditions.iter().all(|condition| match condition {
             Condition::IpOptions => false,
             Condition::PayloadSize(size) => size.holds(side.payload_size),
@@ -358,7 +362,7 @@ impl Signatures {
         conn: &mut Connection,
         at: usize,
         number: usize,
-        now: RuleData<'_>,
+        rule_data: RuleData<'_>,
         host: &mut dyn Host,
     ) {
         let matched =
@@ -371,12 +375,12 @@ impl Signatures {
         };
         side.matched.push(number);
         if !rule.native {
-            let place = side.place(at, number, now.data);
+            let place = side.place(at, number, rule_data.data);
             rule.actions.iter().for_each(|action| host.act(rule, action, &place));
         }
         for dependent in self.dependents.get(number).into_iter().flatten() {
             for side in [at, 1 - at] {
-                self.match_dependent(conn, side, *dependent, now.over, host);
+                self.match_dependent(conn, side, *dependent, rule_data.over, host);
             }
         }
     }

@@ -48,7 +48,7 @@ pub(super) struct Ascii {
     file: Option<BufReader<File>>,
     header: Vec<u8>,
     places: Vec<ColumnPosition>,
-    stamp: FileVersion,
+    version: FileVersion,
     /// Lines read, from the first time on that the file was open.
     line: Option<u64>,
 }
@@ -75,7 +75,7 @@ impl Ascii {
             file: None,
             header: Vec::new(),
             places: Vec::new(),
-            stamp: FileVersion::default(),
+            version: FileVersion::default(),
             line: None,
         }
     }
@@ -267,18 +267,18 @@ impl Read for Ascii {
         self.line = Some(0);
         out.at = Some((self.path.clone(), 0));
         if self.source.mode == Mode::Reread {
-            let Some(stamp) = FileVersion::of(&self.path) else {
+            let Some(version) = FileVersion::of(&self.path) else {
                 out.problem(!goes_on, format!("Could not get stat for {}", self.path), true);
                 self.file = None;
                 return goes_on;
             };
-            if stamp == self.stamp {
+            if version == self.version {
                 return true;
             }
-            if self.stamp.inode != 0 {
+            if self.version.inode != 0 {
                 out.end_quiet();
             }
-            self.stamp = stamp;
+            self.version = version;
         }
         if self.source.mode == Mode::Stream {
             if !self.read_header(true, out) {

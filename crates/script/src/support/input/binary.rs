@@ -30,7 +30,7 @@ pub(super) struct Binary {
     path: String,
     chunk_size: usize,
     file: Option<File>,
-    stamp: FileVersion,
+    version: FileVersion,
     opened: bool,
 }
 
@@ -45,7 +45,7 @@ impl Binary {
             path,
             chunk_size,
             file: None,
-            stamp: FileVersion::default(),
+            version: FileVersion::default(),
             opened: false,
         }
     }
@@ -60,13 +60,13 @@ impl Binary {
 
     /// Whether the file has changed; `None` after an error.
     fn changed(&mut self, out: &mut MessageSink) -> Option<bool> {
-        let stamp = FileVersion::of(&self.path);
-        match stamp {
+        let version = FileVersion::of(&self.path);
+        match version {
             None => {
                 out.error(format!("Could not get stat for {}", self.path));
                 None
             }
-            Some(stamp) => Some(std::mem::replace(&mut self.stamp, stamp) != stamp),
+            Some(version) => Some(std::mem::replace(&mut self.version, version) != version),
         }
     }
 

@@ -42,7 +42,7 @@ pub(super) struct Config {
     source: Source,
     options: ConfigOptions,
     file: Option<BufReader<File>>,
-    stamp: FileVersion,
+    version: FileVersion,
     /// The last values read.
     values: HashMap<String, Vec<u8>>,
 }
@@ -53,7 +53,7 @@ impl Config {
             source,
             options,
             file: None,
-            stamp: FileVersion::default(),
+            version: FileVersion::default(),
             values: HashMap::new(),
         }
     }
@@ -161,7 +161,7 @@ impl Read for Config {
             return goes_on;
         }
         if self.source.mode == Mode::Reread {
-            let Some(stamp) = FileVersion::of(&self.source.source) else {
+            let Some(version) = FileVersion::of(&self.source.source) else {
                 out.problem(
                     !goes_on,
                     format!("Could not get stat for {}", self.source.source),
@@ -170,13 +170,13 @@ impl Read for Config {
                 self.file = None;
                 return goes_on;
             };
-            if stamp == self.stamp {
+            if version == self.version {
                 return true;
             }
-            if self.stamp.inode != 0 {
+            if self.version.inode != 0 {
                 out.end_quiet();
             }
-            self.stamp = stamp;
+            self.version = version;
         }
         if self.source.mode != Mode::Stream || self.file.is_none() {
             self.file = None;

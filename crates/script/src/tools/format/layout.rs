@@ -36,7 +36,7 @@ struct Control {
 /// An open bracket.
 #[derive(Clone, Debug)]
 struct Frame {
-    holds: BracketContents,
+    contents: BracketContents,
     /// Level of what it holds.
     level: usize,
     /// Level of its closing brace.
@@ -64,9 +64,9 @@ struct Frame {
 }
 
 impl Frame {
-    fn new(holds: BracketContents, level: usize, close: usize) -> Self {
+    fn new(contents: BracketContents, level: usize, close: usize) -> Self {
         Self {
-            holds,
+            contents,
             level,
             close,
             controls: Vec::new(),
@@ -94,7 +94,7 @@ impl Frame {
     }
 
     fn is_inside(&self) -> bool {
-        matches!(self.holds, BracketContents::Inside(_))
+        matches!(self.contents, BracketContents::Inside(_))
     }
 }
 
@@ -272,7 +272,7 @@ impl Layout<'_> {
                     let least = self.control_level(frame, next.word());
                     depth.clamp(least, least + 1)
                 }
-                Some(Word::Case | Word::Default) if frame.holds == BracketContents::Cases => {
+                Some(Word::Case | Word::Default) if frame.contents == BracketContents::Cases => {
                     frame.level
                 }
                 _ if next.is(Op::BraceLeft) && !frame.body_done => self.level(frame),
@@ -337,7 +337,7 @@ impl Layout<'_> {
         let piece = &self.pieces[at];
         let before = self.pieces[..at].iter().rposition(|piece| piece.kind != Kind::Comment);
         let context = spacing::Context {
-            bracket: self.frames.last().and_then(|frame| match frame.holds {
+            bracket: self.frames.last().and_then(|frame| match frame.contents {
                 BracketContents::Inside(bracket) => Some(bracket),
                 _ => None,
             }),
@@ -376,8 +376,8 @@ impl Layout<'_> {
         Ok((place, spacing))
     }
 
-    fn open(&mut self, holds: BracketContents, level: usize, close: usize) {
-        self.frames.push(Frame::new(holds, level, close));
+    fn open(&mut self, contents: BracketContents, level: usize, close: usize) {
+        self.frames.push(Frame::new(contents, level, close));
     }
 
     /// The place of a token that is no brace: the beginning of a statement, or within one.
@@ -396,7 +396,7 @@ impl Layout<'_> {
             {
                 self.control_level(frame, Some(word))
             }
-            Some(Word::Case | Word::Default) if frame.holds == BracketContents::Cases => {
+            Some(Word::Case | Word::Default) if frame.contents == BracketContents::Cases => {
                 frame.level
             }
             _ => self.level(frame),
@@ -407,7 +407,7 @@ impl Layout<'_> {
             && !frame.body_done
             && at > 0
             && self.pieces[at - 1].word() == Some(Word::Else);
-        let items = frame.holds == BracketContents::Items;
+        let items = frame.contents == BracketContents::Items;
         let level = match (items, else_if) {
             // Statements are not items: in broken text that has some, they keep the level of the items.
             (true, _) => frame.level,
@@ -465,13 +465,13 @@ impl Layout<'_> {
         let Some(frame) = self.frames.last_mut() else { return };
         match &piece.kind {
             Kind::Token(Token::Op(Op::Semicolon)) if !frame.is_inside() => frame.end_statement(),
-            Kind::Token(Token::Op(Op::Comma)) if frame.holds == BracketContents::Items => {
+            Kind::Token(Token::Op(Op::Comma)) if frame.contents == BracketContents::Items => {
                 frame.end_statement();
             }
             Kind::Token(Token::Op(Op::Question)) => frame.conditionals += 1,
             Kind::Token(Token::Op(Op::Colon)) if frame.conditionals > 0 => frame.conditionals -= 1,
             Kind::Token(Token::Op(Op::Colon))
-                if frame.holds == BracketContents::Cases
+                if frame.contents == BracketContents::Cases
                     && matches!(frame.first, Some(Word::Case | Word::Default)) =>
             {
                 frame.end_statement();
@@ -533,7 +533,7 @@ impl Layout<'_> {
             self.open(BracketContents::Declarations, level + 1, level);
             return PiecePosition::Same;
         }
-        let declares = frame.holds == BracketContents::Declarations;
+        let declares = frame.contents == BracketContents::Declarations;
         if declares && matches!(frame.first, Some(Word::Function | Word::Event | Word::Hook)) {
             self.open(BracketContents::Block { lambda: false }, level + 1, level + 1);
             return PiecePosition::Level(level + 1);
@@ -589,7 +589,7 @@ impl Layout<'_> {
         }
         let continued = self.continued(at);
         let frame = self.frames.pop().ok_or_else(wrong)?;
-        let fits = match frame.holds {
+        let fits = match frame.contents {
             BracketContents::Inside(Bracket::Brace) => piece.is(Op::BraceRight),
             BracketContents::Inside(Bracket::Square) => piece.is(Op::BracketRight),
             BracketContents::Inside(_) => piece.is(Op::ParenRight),
@@ -599,7 +599,7 @@ impl Layout<'_> {
             return Err(wrong());
         }
         let Some(outer) = self.frames.last_mut() else { return Err(wrong()) };
-        Ok(match frame.holds {
+        Ok(match frame.contents {
             BracketContents::Inside(bracket) => {
                 if bracket == Bracket::Header {
                     outer.at_start = true;
