@@ -234,18 +234,21 @@ pub(super) fn or_empty(text: String) -> String {
     if text.is_empty() { "<EMPTY>\n".to_owned() } else { text }
 }
 
-/// A number: in decimal, or, from 128 bits on, in hexadecimal digits.
+/// A number as text.
 fn number(reader: &mut Reader<'_>) -> Option<String> {
     let octets = reader.universal(tag::INTEGER).ok()?.octets().ok()?;
-    let is_negative = octets.first()? & 0x80 != 0;
-    let sign = if is_negative { "-" } else { "" };
-    let magnitude = magnitude(&octets);
-    let wide = magnitude.len() > 16 || magnitude.len() == 16 && magnitude.first()? & 0x80 != 0;
-    if wide {
-        return Some(format!("{sign}0x{}", hex(&magnitude).replace(':', "")));
+    (!octets.is_empty()).then(|| integer_text(&octets))
+}
+
+/// An integer in decimal, or, from 128 bits on, in hexadecimal digits.
+fn integer_text(octets: &[u8]) -> String {
+    let sign = if octets.first().is_some_and(|octet| octet & 0x80 != 0) { "-" } else { "" };
+    let magnitude = magnitude(octets);
+    if magnitude.len() > 16 || magnitude.len() == 16 && magnitude[0] & 0x80 != 0 {
+        return format!("{sign}0x{}", hex(&magnitude).replace(':', ""));
     }
     let value = magnitude.iter().fold(0_u128, |value, octet| value << 8 | u128::from(*octet));
-    Some(format!("{sign}{value}"))
+    format!("{sign}{value}")
 }
 
 /// Extensions of TLS that a server must use (RFC 7633).
@@ -275,13 +278,7 @@ fn autonomous_systems(reader: &mut Reader<'_>) -> Result<String> {
             continue;
         }
         let mut list = universal(choice, tag::SEQUENCE)?.items();
-        let of = |element: &Element<'_>| {
-            element.octets().map(|octets| {
-                magnitude(&octets)
-                    .iter()
-                    .fold(0_u128, |value, octet| value << 8 | u128::from(*octet))
-            })
-        };
+        let of = |element: &Element<'_>| Ok(integer_text(&element.octets()?));
         while !list.is_empty() {
             let element = list.element()?;
             if element.tag == tag::SEQUENCE {
@@ -639,6 +636,12 @@ mod tests {
         assert_eq!(of("1.3.6.1.5.5.7.1.24", &[0x30, 6, 2, 1, 5, 2, 1, 99]), "status_request, 99");
         let systems = [0x30, 15, 0xa0, 13, 0x30, 11, 2, 1, 5, 0x30, 6, 2, 1, 7, 2, 1, 9];
         assert_eq!(of("1.3.6.1.5.5.7.1.8", &systems), "Autonomous System Numbers:\n  5\n  7-9\n");
+        let mut wide = vec![0x30, 23, 0xa0, 21, 0x30, 19, 2, 17, 1];
+        wide.resize(25, 0);
+        assert_eq!(
+            of("1.3.6.1.5.5.7.1.8", &wide),
+            format!("Autonomous System Numbers:\n  0x01{}\n", "00".repeat(16))
+        );
         assert_eq!(date(1_576_549_048_336), "Dec 17 02:17:28.336 2019 GMT");
     }
 
