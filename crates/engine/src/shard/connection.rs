@@ -121,6 +121,10 @@ impl Shard {
         if encapsulation.depth() > 0 && self.env.logs.events.any() {
             self.env.logs.events.set_tunnels(uid, encapsulation.states());
         }
+        if is_flipped && self.env.logs.events.wants::<ConnectionFlipped>() {
+            self.env.logs.events.set_transport(TransportState::default());
+            conn_state::raise(&mut self.env.logs, conn, |c| ConnectionFlipped { c });
+        }
         slot.ext.stack.raise_announced(&mut self.env, conn);
         if proto == Proto::Tcp && self.env.logs.events.wants::<NewConnectionContents>() {
             self.env.logs.events.set_transport(TransportState::default());
@@ -129,9 +133,6 @@ impl Shard {
         if self.env.logs.events.wants::<NewConnection>() {
             self.env.logs.events.set_transport(TransportState::default());
             conn_state::raise(&mut self.env.logs, conn, |c| NewConnection { c });
-        }
-        if is_flipped && self.env.logs.events.wants::<ConnectionFlipped>() {
-            conn_state::raise(&mut self.env.logs, conn, |c| ConnectionFlipped { c });
         }
         if encapsulation.depth() > 0 {
             if let Some(uid) = encapsulation.last().and_then(|t| t.uid) {

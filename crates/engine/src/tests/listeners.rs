@@ -463,6 +463,15 @@ fn expected_analyzers_apply_to_exchanged_roles_before_the_connection_flips() {
 }
 
 #[test]
+fn a_connection_whose_first_packet_is_the_servers_flips_before_it_is_new() {
+    let mut trace = trace();
+    trace.udp(server(53), client(60_000), b"x");
+    let names = &["new_connection", "connection_flipped"];
+    let got = asked(&capture_of(&trace), names, Vec::new());
+    assert_eq!(got, ["connection_flipped", "new_connection"]);
+}
+
+#[test]
 fn what_a_server_sends_is_not_detected_where_its_handshake_came_first() {
     let mut trace = trace();
     let mut tcp = trace.connect(client(1), server(9));
