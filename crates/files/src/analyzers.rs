@@ -16,8 +16,8 @@ use crate::rows;
 use crate::x509;
 use crate::x509_raise;
 
-/// Bytes of an OCSP message or a certificate that are kept to be read at its end.
-const MAX_KEPT: usize = 1 << 20;
+/// Most bytes of an OCSP message or a certificate. A longer file is not parsed, which is a weird.
+const MAX_MESSAGE: usize = 1 << 20;
 /// The weird of one that is longer: its analyzer reads nothing of it.
 const TOO_LONG_WEIRD: &str = "file_message_too_long";
 
@@ -31,8 +31,8 @@ pub(crate) struct Analyzers {
     ocsp_request: Option<Vec<u8>>,
     /// The same of a certificate, where a listener asks for it.
     x509: Option<Vec<u8>>,
-    /// The last analyzer that the file is too long for.
-    too_long: Option<&'static str>,
+    /// The analyzers that the file is too long for.
+    too_long: Vec<&'static str>,
     pe: Option<Box<pe::Parser>>,
     /// The analyzer whose format the file violates, not reported yet, and the reason.
     pub(crate) failure: Option<(&'static str, String)>,
@@ -56,8 +56,8 @@ pub(crate) struct Results {
     ocsp_request: Option<Vec<u8>>,
     /// The same of a certificate.
     x509: Option<Vec<u8>>,
-    /// The last analyzer that the file was too long for.
-    too_long: Option<&'static str>,
+    /// The analyzers that the file is too long for.
+    too_long: Vec<&'static str>,
     pe: Option<Box<pe::Parser>>,
 }
 
@@ -114,7 +114,7 @@ impl Analyzers {
         ];
         for (kept, name) in all {
             if !keep(kept, data) {
-                self.too_long = Some(name);
+                self.too_long.push(name);
             }
         }
     }
@@ -164,7 +164,7 @@ impl Analyzers {
             ocsp: self.ocsp.take(),
             ocsp_request: self.ocsp_request.take(),
             x509: self.x509.take(),
-            too_long: self.too_long,
+            too_long: std::mem::take(&mut self.too_long),
             pe: self.pe.take(),
         }
     }
@@ -173,7 +173,7 @@ impl Analyzers {
 /// Keeps more data to be read at the end. False beyond the limit: nothing is kept any more.
 fn keep(kept: &mut Option<Vec<u8>>, data: &[u8]) -> bool {
     let Some(all) = kept else { return true };
-    let fits = all.len() + data.len() <= MAX_KEPT;
+    let fits = all.len() + data.len() <= MAX_MESSAGE;
     if fits {
         all.extend_from_slice(data);
     } else {
@@ -192,8 +192,8 @@ impl Results {
         f: Option<FileRef>,
         mut odd: impl FnMut(FaultKind),
     ) {
-        if let Some(analyzer) = self.too_long {
-            let (name, addl) = (TOO_LONG_WEIRD, analyzer.to_owned());
+        for analyzer in &self.too_long {
+            let (name, addl) = (TOO_LONG_WEIRD, (*analyzer).to_owned());
             odd(FaultKind::Weird { name, addl, source: None });
         }
         if let Some(row) = self.pe.as_ref().and_then(|pe| rows::pe(ts, fuid, pe.info())) {

@@ -400,3 +400,36 @@ fn violations_are_counted() {
     assert!(reported(1000).is_empty());
     assert_eq!(reported(1002), ["too_many_analyzer_violations SNMP"]);
 }
+
+/// OCSP responses over the limit of 1 MiB: every file has a row, and weird.log has one row of the name.
+#[test]
+fn messages_that_are_too_long_are_reported_in_any_number_of_threads() {
+    // The object identifier by which content is recognized as an OCSP response.
+    let mut begin = [b'0'; 1024];
+    begin[11..22].copy_from_slice(b"\x06\x09\x2b\x06\x01\x05\x05\x07\x30\x01\x01");
+    let of = |body: usize| {
+        let mut trace = trace();
+        for port in 1..=10 {
+            let mut tcp = trace.connect(client(port), server(80));
+            tcp.send(b"GET / HTTP/1.0\r\n\r\n");
+            tcp.reply(format!("HTTP/1.0 200 OK\r\nContent-Length: {body}\r\n\r\n").as_bytes());
+            tcp.reply(&begin);
+            (1..body / 1024).for_each(|_| tcp.reply(&[b'0'; 1024]));
+            tcp.close();
+        }
+        capture_of(&trace)
+    };
+    for (body, weird) in [
+        (1 << 20, "openssl_ocsp_response_parse_error"),
+        ((1 << 20) + 1024, "file_message_too_long"),
+    ] {
+        let capture = of(body);
+        for threads in [1, 2, 7] {
+            let options = Options { threads, ..Options::default() };
+            let ran = analyze(&capture, options, usize::MAX);
+            let rows = ran.rows("files", "seen_bytes analyzers");
+            assert_eq!(rows, vec![format!("{body} OCSP_REPLY"); 10], "-t {threads}");
+            assert_eq!(ran.weirds(), [weird], "-t {threads}");
+        }
+    }
+}

@@ -413,36 +413,56 @@ fn an_ocsp_response_that_is_cut_is_odd() {
     let f = w.start(FileStart { mime_type: Some("application/ocsp-response"), ..start() });
     let fuid = w.files.fuid(f).unwrap();
     w.files.data(&mut w.logs, Time::from_secs(2), f, b"\x30\x82\x03\xb6\x0a\x01\x00");
-    let mut told = Vec::new();
-    w.files.finish(&mut w.logs, Time::from_secs(3), |_, w| told.push(w.clone()));
+    let mut faults = Vec::new();
+    w.files.finish(&mut w.logs, Time::from_secs(3), |_, fault| faults.push(fault.clone()));
     let conn = w.files.get(f).map(|f| (f.uid, f.id));
     let name = crate::ocsp::RESPONSE_ERROR_WEIRD;
     let kind = FaultKind::Weird { name, addl: String::new(), source: None };
-    assert_eq!(told, [ContentFault { fuid, conn, kind }]);
+    assert_eq!(faults, [ContentFault { fuid, conn, kind }]);
 }
 
+/// Each analyzer that keeps the whole file reports that the file is too long for it.
 #[test]
-fn an_ocsp_response_that_is_too_long_is_odd() {
-    for (pieces, is_odd) in [(1, false), (1023, false), (1024, false), (1025, true), (3000, true)] {
+fn messages_that_are_too_long_are_weirds() {
+    let added = ["Files::ANALYZER_OCSP_REQUEST", "Files::ANALYZER_X509"];
+    let invalid = [
+        crate::ocsp::RESPONSE_ERROR_WEIRD,
+        crate::ocsp::REQUEST_ERROR_WEIRD,
+        crate::x509::PARSE_ERROR_WEIRD,
+    ]
+    .map(|name| (name, ""));
+    let too_long =
+        ["OCSP_REPLY", "OCSP_REQUEST", "X509"].map(|analyzer| ("file_message_too_long", analyzer));
+    let cases = [
+        (1, invalid),
+        (1023, invalid),
+        (1024, invalid),
+        (1025, too_long),
+        (3000, too_long),
+        (100_000, too_long),
+    ];
+    for (pieces, expected) in cases {
         let mut w = World::new();
         let f = w.start(FileStart { mime_type: Some("application/ocsp-response"), ..start() });
+        let fuid = w.files.fuid(f).unwrap();
+        for analyzer in added.map(str::to_owned) {
+            let add = FileCommand::Add { analyzer, path: None, limit: 0, counts_gaps: false };
+            w.files.steer(fuid, add);
+        }
         for _ in 0..pieces {
             w.files.data(&mut w.logs, Time::from_secs(2), f, &[b'0'; 1024]);
         }
         w.files.end(&mut w.logs, Time::from_secs(2), f);
-        let weirds = w.files.take_faults();
-        let names: Vec<_> = weirds
+        let faults = w.files.take_faults();
+        let weirds: Vec<_> = faults
             .iter()
-            .filter_map(|weird| match &weird.kind {
+            .filter_map(|fault| match &fault.kind {
                 FaultKind::Weird { name, addl, .. } => Some((*name, addl.as_str())),
                 _ => None,
             })
             .collect();
-        let expected = match is_odd {
-            true => ("file_message_too_long", "OCSP_REPLY"),
-            false => (crate::ocsp::RESPONSE_ERROR_WEIRD, ""),
-        };
-        assert_eq!(names, [expected], "{pieces}");
+        assert_eq!(weirds, expected, "{pieces} KiB");
+        assert!(w.rows()[0].contains(&format!("\t{}\t", pieces * 1024)), "{}", w.rows()[0]);
     }
 }
 
@@ -454,9 +474,9 @@ fn a_program_whose_headers_are_none_violates() {
     w.files.data(&mut w.logs, Time::from_secs(2), f, &[b"MZ", &[0; 98][..]].concat());
     assert!(w.files.take_faults().is_empty());
     w.files.end(&mut w.logs, Time::from_secs(2), f);
-    let told = w.files.take_faults();
+    let faults = w.files.take_faults();
     let is_pe = |k: &FaultKind| matches!(k, FaultKind::Violation { analyzer: "PE", .. });
-    assert!(matches!(&told[..], [t] if t.conn.is_some() && is_pe(&t.kind)), "{told:?}");
+    assert!(matches!(&faults[..], [f] if f.conn.is_some() && is_pe(&f.kind)), "{faults:?}");
     assert!(w.rows()[0].contains("\tPE\tapplication/x-dosexec\t"), "{}", w.rows()[0]);
     // It is reported when it is seen, once.
     let f = w.start(start());

@@ -62,7 +62,7 @@ impl Parser<'_> {
         }
     }
 
-    /// What stands behind the first statement of the program: only statements may.
+    /// Parses what follows the first statement at file level: the grammar allows statements only.
     fn late_declaration(&mut self, word: Word) -> Parsed<()> {
         match word {
             Word::Module
