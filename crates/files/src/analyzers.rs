@@ -18,7 +18,7 @@ use crate::x509_raise;
 
 /// Most bytes of an OCSP message or a certificate. A longer file is not parsed, which is a weird.
 const MAX_MESSAGE: usize = 1 << 20;
-/// The weird of one that is longer: its analyzer reads nothing of it.
+/// The weird for a file that exceeds [`MAX_MESSAGE`].
 const TOO_LONG_WEIRD: &str = "file_message_too_long";
 
 /// The analyzers of one file.
@@ -29,7 +29,7 @@ pub(crate) struct Analyzers {
     ocsp: Option<Vec<u8>>,
     /// The same of a request, where a listener asks for it.
     ocsp_request: Option<Vec<u8>>,
-    /// The same of a certificate, where a listener asks for it.
+    /// Bytes of a certificate so far, where a listener asks for its analyzer.
     x509: Option<Vec<u8>>,
     /// The analyzers that the file is too long for.
     too_long: Vec<&'static str>,
@@ -54,7 +54,7 @@ pub(crate) struct Results {
     ocsp: Option<Vec<u8>>,
     /// The same of a request, where a listener asks for it.
     ocsp_request: Option<Vec<u8>>,
-    /// The same of a certificate.
+    /// Bytes of the whole certificate.
     x509: Option<Vec<u8>>,
     /// The analyzers that the file is too long for.
     too_long: Vec<&'static str>,
@@ -170,7 +170,7 @@ impl Analyzers {
     }
 }
 
-/// Keeps more data to be read at the end. False beyond the limit: nothing is kept any more.
+/// Appends data that is parsed at the end of the file. Returns false, and drops all of it, beyond [`MAX_MESSAGE`].
 fn keep(kept: &mut Option<Vec<u8>>, data: &[u8]) -> bool {
     let Some(all) = kept else { return true };
     let fits = all.len() + data.len() <= MAX_MESSAGE;

@@ -1,5 +1,4 @@
-//! Names of several kinds in extensions, as text: alternative names, where lists of revoked certificates are, where more is
-//! known of an issuer.
+//! General names in certificate extensions, as text: alternative names, CRL distribution points, information access.
 
 use std::fmt::Write;
 
@@ -9,12 +8,12 @@ use super::universal;
 use crate::der::{Class, DerError, Element, Reader, Result, tag};
 use crate::oid;
 
-/// Which of the library's two printers of names prints.
+/// OpenSSL prints general names in two ways.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Printer {
-    /// Names in a line of values: octets as they are, none of them zero.
+    /// All names on one line: octets unchanged; a zero octet is an error.
     Values,
-    /// Names on lines of their own: what is not printable ASCII is a dot.
+    /// One name per line: octets that are not printable ASCII become dots.
     Lines,
 }
 
@@ -42,7 +41,7 @@ fn printable(octet: u8) -> char {
     }
 }
 
-/// Words of each of a list of general names (RFC 5280 section 4.2.1.6).
+/// The text of each general name in a list (RFC 5280 section 4.2.1.6).
 pub(super) fn names_of(list: &mut Reader<'_>, printer: Printer) -> Result<Vec<String>> {
     let mut all = Vec::new();
     while !list.is_empty() {
@@ -124,7 +123,7 @@ fn attributes<'a>(name: &Element<'a>) -> Result<Vec<(&'a [u8], String)>> {
     Ok(all)
 }
 
-/// Where more is known of the issuer or the subject (RFC 5280 section 4.2.2).
+/// Authority or subject information access (RFC 5280 section 4.2.2).
 pub(super) fn access(reader: &mut Reader<'_>) -> Result<String> {
     let mut list = reader.universal(tag::SEQUENCE)?.items();
     let mut lines = Vec::new();
@@ -139,7 +138,7 @@ pub(super) fn access(reader: &mut Reader<'_>) -> Result<String> {
     Ok(lines.join("\n"))
 }
 
-/// Where lists of revoked certificates are (RFC 5280 section 4.2.1.13).
+/// CRL distribution points (RFC 5280 section 4.2.1.13).
 pub(super) fn distribution_points(reader: &mut Reader<'_>) -> Result<String> {
     let mut list = reader.universal(tag::SEQUENCE)?.items();
     let mut points = Vec::new();
@@ -173,7 +172,7 @@ fn point_name(name: &Element<'_>) -> Result<String> {
     })
 }
 
-/// Reasons for which certificates are revoked.
+/// Reason flags of a CRL, as text.
 fn reasons_of(title: &str, reasons: &Element<'_>) -> Result<String> {
     let (bits, _) = reasons.bits()?;
     let is_set = |i: usize| bits.get(i / 8).is_some_and(|byte| byte & (0x80 >> (i % 8)) != 0);
@@ -182,7 +181,7 @@ fn reasons_of(title: &str, reasons: &Element<'_>) -> Result<String> {
     Ok(format!("{title}:\n  {}", set.join(", ")))
 }
 
-/// What a list of revoked certificates is about (RFC 5280 section 5.2.5).
+/// The issuing distribution point of a CRL (RFC 5280 section 5.2.5).
 pub(super) fn issuing_point(reader: &mut Reader<'_>) -> Result<String> {
     let mut members = reader.sequence()?;
     let mut text = String::new();

@@ -159,7 +159,7 @@ pub fn parse(data: &[u8]) -> Result<Certificate, DerError> {
     Parts::read(data)?.facts()
 }
 
-/// The certificate that `data` begins with as DER has it: what is signed stays as it came, the rest is encoded again.
+/// Re-encodes the certificate at the start of `data` as DER. The signed part is copied unchanged.
 ///
 /// # Errors
 /// Those of [`parse`].
@@ -281,7 +281,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// SHA-256 of the certificate as [DER](encoded) has it.
+/// SHA-256 of the certificate, re-encoded as [DER](encoded).
 fn fingerprint(parts: &Parts<'_>) -> Result<String, DerError> {
     let [head, tail] = around_signed(parts)?;
     let mut hashes =
@@ -292,7 +292,7 @@ fn fingerprint(parts: &Parts<'_>) -> Result<String, DerError> {
     Ok(hashes.finish().sha256.unwrap_or_default())
 }
 
-/// What is before and behind that which is signed, encoded again.
+/// Re-encodes what precedes and follows the signed part.
 fn around_signed(parts: &Parts<'_>) -> Result<[Vec<u8>; 2], DerError> {
     let mut tail = Vec::new();
     parts.signature_algorithm.encode(&mut tail)?;

@@ -59,7 +59,7 @@ const TIMESTAMPS: &str = "1.3.6.1.4.1.11129.2.4.2";
 /// Identifier of the list of timestamps in the status of a certificate.
 const STATUS_TIMESTAMPS: &str = "1.3.6.1.4.1.11129.2.4.5";
 
-/// Identifier of what makes a certificate one that only logs of certificates see (RFC 6962 section 3.1).
+/// Object identifier of the poison extension of precertificates (RFC 6962 section 3.1).
 const POISON: &str = "1.3.6.1.4.1.11129.2.4.3";
 
 /// The extensions of the certificate that `data` begins with, in their order.
@@ -176,7 +176,7 @@ fn words(dotted: &str, value: &[u8], timestamps: Option<&[Timestamp]>) -> Option
     }
 }
 
-/// Why a certificate is revoked (RFC 5280 section 5.3.1).
+/// Names of CRL reason codes (RFC 5280 section 5.3.1).
 const REVOCATIONS: [Option<&str>; 11] = [
     Some("Unspecified"),
     Some("Key Compromise"),
@@ -223,7 +223,7 @@ fn flags(reader: &mut Reader<'_>, names: &[&str]) -> Option<String> {
     some_of(&set)
 }
 
-/// Words in a line; `None` where there are none.
+/// Joins words with commas; `None` if there are none.
 fn some_of<T: AsRef<str>>(words: &[T]) -> Option<String> {
     let words: Vec<_> = words.iter().map(AsRef::as_ref).collect();
     (!words.is_empty()).then(|| words.join(", "))
@@ -251,7 +251,7 @@ fn integer_text(octets: &[u8]) -> String {
     format!("{sign}{value}")
 }
 
-/// Extensions of TLS that a server must use (RFC 7633).
+/// TLS features that a server must support (RFC 7633).
 fn features(reader: &mut Reader<'_>) -> Option<String> {
     let mut list = reader.sequence().ok()?;
     let mut all = Vec::new();
@@ -265,7 +265,7 @@ fn features(reader: &mut Reader<'_>) -> Option<String> {
     some_of(&all)
 }
 
-/// Numbers of autonomous systems and of routing domains (RFC 3779 section 3.2.3).
+/// Autonomous system numbers and routing domain identifiers (RFC 3779 section 3.2.3).
 fn autonomous_systems(reader: &mut Reader<'_>) -> Result<String> {
     let mut members = reader.sequence()?;
     let mut text = String::new();
@@ -293,7 +293,7 @@ fn autonomous_systems(reader: &mut Reader<'_>) -> Result<String> {
     Ok(text)
 }
 
-/// Policies of an issuer that count as others of a subject (RFC 5280 section 4.2.1.5).
+/// Policy mappings (RFC 5280 section 4.2.1.5).
 fn policy_mappings(reader: &mut Reader<'_>) -> Result<String> {
     let mut list = reader.universal(tag::SEQUENCE)?.members()?;
     let mut all = Vec::new();

@@ -311,7 +311,7 @@ pub fn raw_options(mut rest: &[u8]) -> Vec<(u8, usize, &[u8])> {
     all
 }
 
-/// The weird of an option whose length is none that its kind has.
+/// The weird for a TCP option whose length is invalid for its kind.
 pub fn wrong_length(kind: u8, len: usize) -> Option<&'static str> {
     Some(match (kind, len) {
         (2, 4) | (3, 3) | (4, 2) | (5, 10 | 18 | 26 | 34) | (8, 10) | (27, 8) | (28, 4) => {

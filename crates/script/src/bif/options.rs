@@ -118,7 +118,7 @@ fn permits_weird(vm: &mut Vm<'_>, name: &Value, of: &[String]) -> bool {
     *seen <= threshold || (rate > 0 && (*seen - threshold).is_multiple_of(rate))
 }
 
-/// What decides which weirds of scripts are left out.
+/// A parameter of the sampling of weirds that scripts report.
 #[derive(Clone, Copy)]
 enum Sampling {
     Whitelist,
@@ -129,7 +129,7 @@ enum Sampling {
 }
 
 impl Sampling {
-    /// The option that it is until a script sets it.
+    /// The option that gives its value until a script sets another one.
     fn option(self) -> &'static str {
         match self {
             Sampling::Whitelist => "Weird::sampling_whitelist",

@@ -333,7 +333,7 @@ impl Parser<'_> {
         expr
     }
 
-    /// Whether one of two is a set and the other a table.
+    /// Whether one operand is a set and the other a table.
     fn yields_differ(&self, left: ExprId, right: ExprId) -> bool {
         let [left, right] =
             [left, right].map(|expr| self.program.types.table(self.ty(expr)).map(|t| t.value));

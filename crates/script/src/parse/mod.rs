@@ -195,7 +195,7 @@ pub struct Parser<'a> {
     last_file: Option<FileId>,
     /// Signature files that were not found.
     missing_signatures: Vec<String>,
-    /// Whether a statement at file level was read: no declaration follows.
+    /// Whether a file-level statement was parsed: declarations after it are syntax errors.
     in_statements: bool,
     last_token_file: Option<FileId>,
     /// What a syntax error that is reported next lacks.

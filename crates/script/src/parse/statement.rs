@@ -205,7 +205,7 @@ impl Parser<'_> {
         Ok(condition)
     }
 
-    /// Reports a condition that is not boolean; what depends on it was read.
+    /// Reports a condition that is not boolean, after its body was parsed.
     fn check_condition(&mut self, condition: ExprId, what: &str) {
         if !self.is_error(condition) && self.tag(condition) != Tag::Bool {
             self.error_about(what, &Object::Expr(condition));

@@ -57,7 +57,7 @@ fn wrong_types_are_reported_as_zeek_does() {
     );
 }
 
-/// Scripts of one line each and what is said of them.
+/// Checks the messages for scripts of one line each.
 fn each_is_reported(cases: &[(&str, &[&str])]) {
     for (code, expected) in cases {
         let (lines, _) = parse(code.as_bytes());
