@@ -13,7 +13,7 @@ use crate::support::pattern::{Modes, Pattern};
 use crate::support::text::convert;
 use crate::types::{AttrKind, RecordType, TableType, Tag, Type, find_attr};
 use crate::value::describe::{cat, enum_name};
-use crate::value::table::{make_key, parts};
+use crate::value::table::make_key;
 use crate::value::{FuncValue, Record, Value, Vector};
 use crate::vm::Vm;
 
@@ -87,16 +87,13 @@ impl Writer {
                     if index > 0 {
                         out.push(b',');
                     }
+                    // As in Zeek, what is escaped in the JSON of a key is escaped again.
                     let mut name = Vec::new();
-                    if parts(key).len() > 1 || key.bytes().is_none() {
-                        self.value(vm, &mut name, key, depth + 1);
-                        if let [b'"', inner @ .., b'"'] = name.as_slice() {
-                            name = inner.to_vec();
-                        }
-                        json::quoted(out, &name);
-                    } else {
-                        json::string(out, key.str_bytes());
+                    self.value(vm, &mut name, key, depth + 1);
+                    if let [b'"', inner @ .., b'"'] = name.as_slice() {
+                        name = inner.to_vec();
                     }
+                    json::quoted(out, &name);
                     out.push(b':');
                     self.value(vm, out, value, depth + 1);
                 }

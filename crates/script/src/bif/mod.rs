@@ -29,10 +29,12 @@ pub(crate) mod telemetry;
 
 pub(crate) use system::refused;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use crate::diagnostics::Severity;
 use crate::evaluate::Stop;
 use crate::ids::TypeId;
 use crate::support::order::{Hashes, Random, Seeds, UidPools};
@@ -233,6 +235,39 @@ pub fn arg(args: &[Value], index: usize) -> &Value {
     args.get(index).unwrap_or(&Value::Unset)
 }
 
+/// The arguments of a function that takes some of them as strings of C: each of these that contains a NUL is an error, and
+/// [`WITH_NUL`] takes its place.
+pub(crate) fn c_strings<'a>(
+    vm: &mut Vm<'_>,
+    args: &'a [Value],
+    which: &[usize],
+) -> Cow<'a, [Value]> {
+    let mut args = Cow::Borrowed(args);
+    for index in which {
+        if has_nul(vm, arg(&args, *index).str_bytes())
+            && let Some(value) = args.to_mut().get_mut(*index)
+        {
+            *value = Value::string(WITH_NUL);
+        }
+    }
+    args
+}
+
+/// Reports an error if a string contains a NUL: as a string of C it would end there.
+pub(crate) fn has_nul(vm: &mut Vm<'_>, text: &[u8]) -> bool {
+    let found = text.contains(&0);
+    if found {
+        let mut shown = b"string with embedded NUL: \"".to_vec();
+        crate::value::describe::escape_into(&mut shown, text);
+        shown.push(b'"');
+        vm.report(Severity::Error, shown);
+    }
+    found
+}
+
+/// What stands for a string with a NUL where a string of C is needed.
+pub(crate) const WITH_NUL: &str = "<string-with-NUL>";
+
 /// An empty table that keeps the order of insertion.
 pub(crate) fn ordered_table(vm: &mut Vm<'_>, ty: TypeId) -> Value {
     let attrs = crate::value::table::TableAttrs { ordered: true, ..Default::default() };
@@ -247,7 +282,7 @@ pub fn prepare(vm: &mut Vm<'_>) -> Result<(), Stop> {
     let missing = vm.global_named("EventMetadata::add_missing_remote_network_timestamp").truth();
     if missing && !vm.global_named("EventMetadata::add_network_timestamp").truth() {
         let text = "Setting EventMetadata::add_missing_remote_network_timestamp is only valid together with EventMetadata::add_network_timestamp";
-        vm.report(crate::diagnostics::Severity::Fatal, text);
+        vm.report(Severity::Fatal, text);
         return Err(Stop::Fatal);
     }
     log::rotate_leftovers(vm)

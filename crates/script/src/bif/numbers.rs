@@ -1,7 +1,7 @@
 //! Numbers, times, addresses, networks and ports.
 
 use super::strings::bytes;
-use super::{Table, arg};
+use super::{Table, arg, has_nul};
 use crate::diagnostics::Severity;
 use crate::evaluate::Stop;
 use crate::literal::{Port, Protocol};
@@ -139,12 +139,16 @@ pub(super) const TABLE: Table = &[
     ("addr_to_ptr_name", |_, a| {
         Ok(Value::string(convert::to_ptr_name(arg(a, 0).addr_bytes().unwrap_or_default())))
     }),
-    ("ptr_name_to_addr", |vm, a| match convert::ptr_name(bytes(a, 0)) {
-        Some(bytes) => Ok(Value::addr(bytes)),
-        None => {
-            vm.builtin_error_with("bad PTR name", arg(a, 0));
-            // A name of the length of those under ip6.arpa gives an address of version 6.
-            Ok(if bytes(a, 0).len() == 72 { Value::addr([0; 16]) } else { Value::Addr4([0; 4]) })
+    ("ptr_name_to_addr", |vm, a| {
+        has_nul(vm, bytes(a, 0));
+        match convert::ptr_name(bytes(a, 0)) {
+            Some(bytes) => Ok(Value::addr(bytes)),
+            None => {
+                vm.builtin_error_with("bad PTR name", arg(a, 0));
+                // A name of the length of those under ip6.arpa gives an address of version 6.
+                let is_long = bytes(a, 0).len() == 72;
+                Ok(if is_long { Value::addr([0; 16]) } else { Value::Addr4([0; 4]) })
+            }
         }
     }),
     ("bytestring_to_count", |vm, a| {
@@ -281,8 +285,15 @@ fn base_of(args: &[Value]) -> Option<u64> {
     }
 }
 
+/// The first argument; none, and an error, if it contains a NUL.
+fn c_string<'a>(vm: &mut Vm<'_>, args: &'a [Value]) -> Option<&'a [u8]> {
+    let text = bytes(args, 0);
+    (!has_nul(vm, text)).then_some(text)
+}
+
 fn to_int(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
-    match base_of(args).and_then(|base| convert::int(bytes(args, 0), base)) {
+    let text = c_string(vm, args);
+    match base_of(args).and_then(|base| convert::int(text?, base)) {
         Some(number) => Ok(Value::Int(number)),
         None => {
             vm.builtin_error_with("bad conversion to integer", arg(args, 0));
@@ -292,7 +303,8 @@ fn to_int(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
 }
 
 fn to_count(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
-    match base_of(args).and_then(|base| convert::count(bytes(args, 0), base)) {
+    let text = c_string(vm, args);
+    match base_of(args).and_then(|base| convert::count(text?, base)) {
         Some(number) => Ok(Value::Count(number)),
         None => {
             vm.builtin_error_with("bad conversion to count", arg(args, 0));
@@ -302,7 +314,8 @@ fn to_count(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
 }
 
 fn to_double(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
-    match convert::double(bytes(args, 0)) {
+    let text = c_string(vm, args);
+    match text.and_then(convert::double) {
         Some(number) => Ok(Value::Double(number)),
         None => {
             vm.builtin_error_with("bad conversion to double", arg(args, 0));
@@ -332,7 +345,8 @@ fn to_subnet(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
 }
 
 fn to_port(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
-    match convert::port(bytes(args, 0)) {
+    let text = c_string(vm, args);
+    match text.and_then(convert::port) {
         Some((number, transport)) => Ok(port_of(vm, number as u64, transport.into())),
         None => {
             vm.builtin_error("wrong port format, must be /[0-9]{1,5}\\/(tcp|udp|icmp)/");

@@ -196,7 +196,8 @@ pub struct Handler {
 fn message(vm: &mut Vm<'_>, args: &[Value], severity: Severity) -> Result<Value> {
     let site = vm.call_site();
     let span = vm.p.exprs.find(site).map_or(crate::source::Span::NOWHERE, |expr| expr.span);
-    vm.emit(severity, span, arg(args, 0).str_bytes().to_vec());
+    let args = super::c_strings(vm, args, &[0]);
+    vm.emit(severity, span, arg(&args, 0).str_bytes().to_vec());
     Ok(Value::Bool(true))
 }
 

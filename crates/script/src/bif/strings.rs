@@ -1,6 +1,6 @@
 //! Strings and patterns.
 
-use super::{Table, arg};
+use super::{Table, WITH_NUL, arg, c_strings, has_nul};
 use crate::diagnostics::Severity;
 use crate::evaluate::Stop;
 use crate::support::format::escape;
@@ -43,9 +43,9 @@ pub(super) const TABLE: Table = &[
     ("gsub", |vm, a| substituted(vm, a, true)),
     ("sub", |vm, a| substituted(vm, a, false)),
     ("hexdump", |_, a| Ok(Value::string_owned(text::hexdump(bytes(a, 0))))),
-    ("is_alnum", |_, a| Ok(all(a, u8::is_ascii_alphanumeric))),
-    ("is_alpha", |_, a| Ok(all(a, u8::is_ascii_alphabetic))),
-    ("is_num", |_, a| Ok(all(a, u8::is_ascii_digit))),
+    ("is_alnum", |vm, a| Ok(all(vm, a, u8::is_ascii_alphanumeric))),
+    ("is_alpha", |vm, a| Ok(all(vm, a, u8::is_ascii_alphabetic))),
+    ("is_num", |vm, a| Ok(all(vm, a, u8::is_ascii_digit))),
     ("is_ascii", |_, a| Ok(Value::Bool(bytes(a, 0).is_ascii()))),
     ("join_string_set", join_string_set),
     ("join_string_vec", join_string_vec),
@@ -120,7 +120,8 @@ pub(super) const TABLE: Table = &[
         let is_alphabet = matches!(letters.len(), 0 | 64);
         Ok(Value::Bool(is_alphabet && text::base64::is_valid(bytes(a, 0), alphabet(letters))))
     }),
-    ("strftime", |_, a| {
+    ("strftime", |vm, a| {
+        let a = &c_strings(vm, a, &[0]);
         Ok(Value::string_owned(crate::support::format::time::strftime(
             bytes(a, 0),
             arg(a, 1).double(),
@@ -144,8 +145,9 @@ fn escaped(args: &[Value], escape: fn(&mut Vec<u8>, &[u8])) -> Value {
     Value::string_owned(out)
 }
 
-fn all(args: &[Value], holds: fn(&u8) -> bool) -> Value {
-    Value::Bool(!bytes(args, 0).is_empty() && bytes(args, 0).iter().all(holds))
+fn all(vm: &mut Vm<'_>, args: &[Value], holds: fn(&u8) -> bool) -> Value {
+    let text = bytes(args, 0);
+    Value::Bool(!text.is_empty() && !has_nul(vm, text) && text.iter().all(holds))
 }
 
 /// The text of values one after another.
@@ -208,10 +210,11 @@ fn cat_sep(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
             return Ok(Value::Unset);
         }
     }
+    let separator = &c_strings(vm, std::slice::from_ref(separator), &[0]);
     let mut out = Vec::new();
     for (index, value) in rest.iter().enumerate() {
         if index > 0 {
-            out.extend_from_slice(separator.str_bytes());
+            out.extend_from_slice(bytes(separator, 0));
         }
         match value.bytes() {
             Some([]) => add(vm, &mut out, default, describe::Form::Cat)?,
@@ -227,6 +230,7 @@ fn fmt(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         // Without a format the values are written one after another.
         return cat(vm, args);
     };
+    let directives = if has_nul(vm, directives) { WITH_NUL.as_bytes() } else { directives };
     let strings = rest.iter().filter_map(Value::bytes).map(<[u8]>::len).sum::<usize>();
     vm.check_string(strings)?;
     // Most formats have few arguments, and none that needs a text of its own.
@@ -424,6 +428,7 @@ fn justify(vm: &mut Vm<'_>, args: &[Value], name: &str) -> Result<Value> {
         );
         return Ok(Value::Unset);
     };
+    let fill = if has_nul(vm, &[*fill]) { &b'<' } else { fill };
     let width = usize::try_from(arg(args, 1).count()).unwrap_or(usize::MAX);
     vm.check_string(width)?;
     let missing = width.saturating_sub(string.len());
@@ -520,6 +525,7 @@ fn uuid_to_string(_: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
 }
 
 fn hexstr_to_bytestring(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    let args = &c_strings(vm, args, &[0]);
     match text::from_hex(bytes(args, 0)) {
         Ok(bytes) => Ok(Value::string_owned(bytes)),
         Err(message) => {
@@ -560,6 +566,7 @@ fn decode_base64(vm: &mut Vm<'_>, encoded: &[u8], own: &[u8]) -> Result<Value> {
     match decoded {
         Some(bytes) => Ok(Value::string_owned(bytes)),
         None => {
+            let encoded = if has_nul(vm, encoded) { WITH_NUL.as_bytes() } else { encoded };
             let text = [b"error in decoding string ", encoded].concat();
             vm.report(Severity::Error, text);
             Ok(Value::string(""))
@@ -568,6 +575,7 @@ fn decode_base64(vm: &mut Vm<'_>, encoded: &[u8], own: &[u8]) -> Result<Value> {
 }
 
 fn strptime(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    let args = &c_strings(vm, args, &[0, 1]);
     match crate::support::format::time::strptime(bytes(args, 0), bytes(args, 1)) {
         Some(time) => Ok(Value::Time(time)),
         None => {

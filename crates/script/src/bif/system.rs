@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 use std::rc::Rc;
 
 use super::strings::{bytes, concatenated};
-use super::{Table, arg};
+use super::{Table, WITH_NUL, arg, c_strings, has_nul};
 use crate::diagnostics::Severity;
 use crate::evaluate::Stop;
 use crate::support::order::{Random, UidPools};
@@ -43,8 +43,9 @@ pub(super) const TABLE: Table = &[
         Ok(Value::string(name.as_deref().map_or("<unknown>", str::trim)))
     }),
     ("getenv", |vm, a| {
+        let a = &c_strings(vm, a, &[0]);
         let name = arg(a, 0).text();
-        if name.is_empty() || name.contains(['=', '\0']) {
+        if name.is_empty() || name.contains('=') {
             return Ok(Value::string(""));
         }
         use std::os::unix::ffi::OsStringExt as _;
@@ -54,9 +55,10 @@ pub(super) const TABLE: Table = &[
         })
     }),
     ("setenv", |vm, a| {
+        let a = &c_strings(vm, a, &[1, 0]);
         let (name, value) = (arg(a, 0).text(), bytes(a, 1));
-        // setenv(3); a value ends at NUL.
-        if name.is_empty() || name.contains(['=', '\0']) || value.contains(&0) {
+        // setenv(3).
+        if name.is_empty() || name.contains('=') {
             return Ok(Value::Bool(false));
         }
         vm.m.state.environment.insert(name, value.to_vec());
@@ -150,7 +152,8 @@ pub(super) const TABLE: Table = &[
             _ => Value::string(""),
         })
     }),
-    ("file_size", |_, a| {
+    ("file_size", |vm, a| {
+        let a = &c_strings(vm, a, &[0]);
         Ok(Value::Double(
             std::fs::metadata(arg(a, 0).text()).map_or(-1.0, |data| data.len() as f64),
         ))
@@ -159,7 +162,7 @@ pub(super) const TABLE: Table = &[
         if refused(vm, "mkdir") {
             return Ok(Value::Bool(false));
         }
-        let path = arg(a, 0).text();
+        let path = arg(&c_strings(vm, a, &[0]), 0).text();
         match std::fs::create_dir(&path) {
             Ok(()) => Ok(Value::Bool(true)),
             Err(_) if std::path::Path::new(&path).is_dir() => Ok(Value::Bool(true)),
@@ -170,7 +173,7 @@ pub(super) const TABLE: Table = &[
         if refused(vm, "rmdir") {
             return Ok(Value::Bool(false));
         }
-        let path = arg(a, 0).text();
+        let path = arg(&c_strings(vm, a, &[0]), 0).text();
         match std::fs::remove_dir(&path) {
             Ok(()) => Ok(Value::Bool(true)),
             Err(error) => Ok(failed(vm, "cannot remove directory", &path, &error)),
@@ -180,7 +183,7 @@ pub(super) const TABLE: Table = &[
         if refused(vm, "unlink") {
             return Ok(Value::Bool(false));
         }
-        let path = arg(a, 0).text();
+        let path = arg(&c_strings(vm, a, &[0]), 0).text();
         match std::fs::remove_file(&path) {
             Ok(()) => Ok(Value::Bool(true)),
             Err(error) => Ok(failed(vm, "cannot unlink file", &path, &error)),
@@ -190,6 +193,7 @@ pub(super) const TABLE: Table = &[
         if refused(vm, "rename") {
             return Ok(Value::Bool(false));
         }
+        let a = &c_strings(vm, a, &[0, 1]);
         let (from, to) = (arg(a, 0).text(), arg(a, 1).text());
         match std::fs::rename(&from, &to) {
             Ok(()) => Ok(Value::Bool(true)),
@@ -228,22 +232,22 @@ pub(super) const TABLE: Table = &[
         Ok(Value::Unset)
     }),
     ("unique_id", |vm, a| {
-        if bytes(a, 0).contains(&0) {
-            let mut shown = Vec::new();
-            crate::value::describe::escape_into(&mut shown, bytes(a, 0));
-            let text = [b"string with embedded NUL: \"".as_slice(), &shown, b"\""].concat();
-            vm.report(Severity::Error, text);
-        }
+        let a = &c_strings(vm, a, &[0]);
         Ok(unique(vm, UidPools::SCRIPT, bytes(a, 0)))
     }),
-    ("unique_id_from", |vm, a| Ok(unique(vm, UidPools::custom(arg(a, 0).int()), bytes(a, 1)))),
+    ("unique_id_from", |vm, a| {
+        let a = &c_strings(vm, a, &[1]);
+        Ok(unique(vm, UidPools::custom(arg(a, 0).int()), bytes(a, 1)))
+    }),
     ("enable_event_group", |vm, a| {
+        let a = &c_strings(vm, a, &[0]);
         let group = arg(a, 0).text();
         let known = known_group(vm, &group, has_group);
         vm.m.disabled_groups.remove(&group);
         Ok(Value::Bool(known))
     }),
     ("disable_event_group", |vm, a| {
+        let a = &c_strings(vm, a, &[0]);
         let group = arg(a, 0).text();
         let known = known_group(vm, &group, has_group);
         if known {
@@ -251,8 +255,12 @@ pub(super) const TABLE: Table = &[
         }
         Ok(Value::Bool(known))
     }),
-    ("has_event_group", |vm, a| Ok(Value::Bool(has_group(vm, &arg(a, 0).text())))),
+    ("has_event_group", |vm, a| {
+        let name = arg(&c_strings(vm, a, &[0]), 0).text();
+        Ok(Value::Bool(has_group(vm, &name)))
+    }),
     ("enable_module_events", |vm, a| {
+        let a = &c_strings(vm, a, &[0]);
         let name = arg(a, 0).text();
         let known = known_group(vm, &name, has_module);
         if let Some(name) = vm.p.names.find(&name) {
@@ -261,6 +269,7 @@ pub(super) const TABLE: Table = &[
         Ok(Value::Bool(known))
     }),
     ("disable_module_events", |vm, a| {
+        let a = &c_strings(vm, a, &[0]);
         let name = arg(a, 0).text();
         let known = known_group(vm, &name, has_module);
         if known && let Some(name) = vm.p.names.find(&name) {
@@ -268,7 +277,10 @@ pub(super) const TABLE: Table = &[
         }
         Ok(Value::Bool(known))
     }),
-    ("has_module_events", |vm, a| Ok(Value::Bool(has_module(vm, &arg(a, 0).text())))),
+    ("has_module_events", |vm, a| {
+        let name = arg(&c_strings(vm, a, &[0]), 0).text();
+        Ok(Value::Bool(has_module(vm, &name)))
+    }),
     ("generate_all_events", |vm, _| {
         vm.m.generate_all = true;
         Ok(Value::Bool(true))
@@ -405,6 +417,7 @@ fn system(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         return Ok(Value::Int(-1));
     }
     vm.m.out.flush_all();
+    let args = &c_strings(vm, args, &[0]);
     // Its output goes to standard error, and it is not waited for.
     let line = [b"(", bytes(args, 0), b"\n) 1>&2 &"].concat();
     let mut command = command(vm, &line);
@@ -426,6 +439,7 @@ fn piped_exec(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         return Ok(Value::Bool(false));
     }
     vm.m.out.flush_all();
+    let args = &c_strings(vm, args, &[0]);
     let child = command(vm, bytes(args, 0)).stdin(Stdio::piped()).spawn();
     let Ok(mut child) = child else {
         let text = [b"Failed to popen ", bytes(args, 0)].concat();
@@ -439,7 +453,7 @@ fn piped_exec(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
 }
 
 fn open(vm: &mut Vm<'_>, args: &[Value], append: bool) -> Result<Value> {
-    let name = arg(args, 0).text();
+    let name = arg(&c_strings(vm, args, &[0]), 0).text();
     let now = vm.m.now;
     let is_output = name == "-" && !append;
     let own = is_output || matches!(name.as_str(), "/dev/stdout" | "/dev/stderr");
@@ -530,6 +544,7 @@ fn has_module(vm: &Vm<'_>, name: &str) -> bool {
 
 fn is_event_handled(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let name = arg(args, 0).text();
+    let shown = if has_nul(vm, bytes(args, 0)) { WITH_NUL } else { &name };
     let kind = vm.find_global(&name).map(|global| vm.p.globals[global].kind.clone());
     let func = match kind {
         Some(crate::symbols::GlobalKind::Function(func))
@@ -538,7 +553,7 @@ fn is_event_handled(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
             func
         }
         _ => {
-            vm.builtin_error(format!("is_event_handled: '{name}' is not an event"));
+            vm.builtin_error(format!("is_event_handled: '{shown}' is not an event"));
             return Ok(Value::Bool(false));
         }
     };

@@ -181,6 +181,8 @@ fn width(text: &[u8]) -> Option<(usize, u64)> {
 }
 
 fn subnet(address: [u8; 16], width: u64, bits: u8, length: usize) -> Scanned {
+    // Zeek has eight bits of the width.
+    let width = width & 0xff;
     let Some(written) = u8::try_from(width).ok().filter(|width| *width <= bits) else {
         let version = if bits == 32 { 4 } else { 6 };
         let error = LexError::Error(format!("Bad IPAddr(v{version}) IPPrefix length : {width}"));

@@ -112,7 +112,7 @@ impl Parser<'_> {
             self.fail(expr, "invalid constructor list on RHS of assignment");
             return None;
         }
-        if (a == Tag::Enum) != (b == Tag::Enum) && a != Tag::Any && b != Tag::Any {
+        if (a == Tag::Enum) != (b == Tag::Enum) {
             self.fail(expr, "can't convert to/from enumerated type");
             return None;
         }

@@ -565,16 +565,15 @@ impl Parser<'_> {
     /// A literal that a minus precedes.
     pub(super) fn negative(&mut self, operand: ExprId) -> ExprId {
         let number = match &self.program.exprs[operand].kind {
-            ExprKind::Literal(Literal::Count(number)) if !self.program.exprs[operand].paren => {
-                Some(*number)
-            }
+            ExprKind::Literal(Literal::Count(number)) => Some(*number),
             _ => None,
         };
         if let Some(number) = number {
             return match 0_i64.checked_sub_unsigned(number) {
                 Some(value) => self.literal_node(Literal::Int(value), TypeId::INT),
                 None => {
-                    let text = format!("-{number}");
+                    let paren = self.program.exprs[operand].paren;
+                    let text = if paren { format!("-({number})") } else { format!("-{number}") };
                     let span = self.here;
                     self.error_about(
                         "literal is outside range of 'int' values",

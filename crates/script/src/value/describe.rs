@@ -91,7 +91,7 @@ struct Writer<'p> {
     form: Form,
     out: Vec<u8>,
     indent: usize,
-    /// Whether the next text begins a line: tabs come in front of it, unless it is a string.
+    /// Whether the next text begins a line: tabs come in front of it, unless it is a string, a double, a time or an interval.
     line_begins: bool,
     /// Objects that are being written, to end cycles.
     open: Vec<usize>,
@@ -123,12 +123,14 @@ impl Writer<'_> {
             Value::Bool(value) => self.add(if *value { "T" } else { "F" }),
             Value::Int(value) => self.add(value.to_string()),
             Value::Count(value) => self.add(value.to_string()),
+            // As in Zeek, no tabs come in front of these either.
             Value::Double(value) | Value::Time(value) => {
-                self.begin();
+                self.line_begins = false;
                 crate::support::format::double(&mut self.out, *value);
             }
+            Value::Interval(0.0) => self.add("0 secs"),
             Value::Interval(value) => {
-                self.begin();
+                self.line_begins = false;
                 crate::support::format::interval(&mut self.out, *value);
             }
             Value::Enum(ty, value) => {
@@ -145,7 +147,10 @@ impl Writer<'_> {
             }
             Value::Short(_) | Value::Long(_) => {
                 let bytes = value.str_bytes();
-                self.line_begins = false;
+                if let Some(last) = bytes.last() {
+                    // Its own line end is one, too.
+                    self.line_begins = *last == b'\n' && self.form == Form::Cat;
+                }
                 if self.form == Form::Print {
                     escape_into(&mut self.out, bytes);
                 } else {

@@ -44,10 +44,23 @@ pub fn equal(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// Whether the values of two lists are equal, one after another.
+/// Whether two keys are the same, given in parts.
 #[must_use]
 pub fn same_key(one: &[Value], other: &[Value]) -> bool {
-    one.len() == other.len() && one.iter().zip(other).all(|(a, b)| equal(a, b))
+    one.len() == other.len() && one.iter().zip(other).all(|(a, b)| same_part(a, b))
+}
+
+/// Whether two parts of keys are the same: as [`equal`], but doubles by their bits, so that 0.0 and -0.0 are two keys.
+#[inline]
+#[must_use]
+pub fn same_part(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (
+            Value::Double(a) | Value::Time(a) | Value::Interval(a),
+            Value::Double(b) | Value::Time(b) | Value::Interval(b),
+        ) => a.to_bits() == b.to_bits(),
+        _ => equal(one, other),
+    }
 }
 
 fn same_table(one: &Table, other: &Table) -> bool {
@@ -151,7 +164,7 @@ fn hash_value(state: u64, value: &Value) -> u64 {
         Value::Int(value) | Value::Enum(_, value) => mix(state, *value as u64),
         Value::Count(value) => mix(state, *value),
         Value::Double(value) | Value::Time(value) | Value::Interval(value) => {
-            mix(state, if *value == 0.0 { 0 } else { value.to_bits() })
+            mix(state, value.to_bits())
         }
         Value::Port(port) => mix(state, u64::from(port.number) | (port.protocol as u64) << 16),
         Value::Addr4(bytes) => mix(state, u64::from(u32::from_be_bytes(*bytes))),

@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use hashbrown::HashTable;
 
-use super::equal::{equal, hash_key, hash_net4, same_key};
+use super::equal::{hash_key, hash_net4, same_key, same_part};
 use super::{List, V4_PREFIX, Value, cycles, mask, order};
 use crate::ids::{ExprId, TypeId};
 use crate::literal::Subnet;
@@ -670,7 +670,7 @@ impl Entry {
         match (&self.key, key) {
             (Value::Count(one), [Value::Count(other)]) => one == other,
             (Value::List(list), parts) if parts.len() != 1 => same_key(&list.items, parts),
-            (one, [part]) => equal(one, part),
+            (one, [part]) => same_part(one, part),
             _ => false,
         }
     }
@@ -891,6 +891,7 @@ pub fn make_key(key: &[Value], ty: TypeId) -> Value {
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::equal::equal;
     use super::*;
 
     fn table() -> Rc<Table> {

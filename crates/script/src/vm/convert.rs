@@ -212,9 +212,11 @@ impl Vm<'_> {
             return Err(self.error_at(site, "value used but not set"));
         }
         if let Some(result) = self.cast_value(value, ty) {
+            self.report_left_out(site, value, ty);
             return Ok(result);
         }
         if let Some(text) = failed_cast(value, self.p.types.tag(ty)) {
+            crate::bif::has_nul(self, value.str_bytes());
             self.conversion_error(text, value);
         }
         let name = self.p.types.data(value.ty()).name.map_or("", |name| self.p.name(name));
@@ -232,6 +234,26 @@ impl Vm<'_> {
     #[must_use]
     pub fn can_cast(&mut self, value: &Value, ty: TypeId) -> bool {
         value.is_set() && self.cast_value(value, ty).is_some()
+    }
+
+    /// The type of the elements of a set that has one type of them.
+    fn element_of_set(&self, ty: TypeId) -> Option<TypeId> {
+        let table = self.p.types.table(ty).filter(|_| self.p.types.is_set(ty))?;
+        if let [element] = &*table.index { Some(*element) } else { None }
+    }
+
+    /// Reports the elements of a vector that a cast to a set leaves out.
+    fn report_left_out(&mut self, site: ExprId, value: &Value, ty: TypeId) {
+        let (Value::Vector(vector), Some(element)) = (value, self.element_of_set(ty)) else {
+            return;
+        };
+        let mut items = vector.items().clone();
+        items.retain(|item| !self.is_type(item, element));
+        for item in &items {
+            let list = describe::type_in(self.p, element, describe::Style::LONG);
+            let list = format!("list of {list}");
+            self.error_of_index(site, "index type doesn't match table", item, &list);
+        }
     }
 
     /// The value that `as` makes, where it can.
@@ -273,7 +295,9 @@ impl Vm<'_> {
             (Value::Count(number), Tag::Addr) => {
                 Some(Value::Addr4(u32::try_from(*number).ok()?.to_be_bytes()))
             }
-            (Value::Addr4(_) | Value::Addr6(_), Tag::Vector) => {
+            (Value::Addr4(_) | Value::Addr6(_), Tag::Vector)
+                if self.p.types.element(ty).map(|ty| self.p.types.tag(ty)) == Some(Tag::Count) =>
+            {
                 let items = match value {
                     Value::Addr4(bytes) => {
                         vec![Value::Count(u64::from(u32::from_be_bytes(*bytes)))]
@@ -288,23 +312,21 @@ impl Vm<'_> {
                 };
                 Some(Value::Vector(Vector::new(ty, items)))
             }
-            (Value::Table(table), Tag::Vector) if self.p.types.is_set(table.ty()) => {
+            // Elements of another type are left out, as in Zeek.
+            (Value::Table(table), Tag::Vector) if self.element_of_set(table.ty()).is_some() => {
                 let element = self.p.types.element(ty)?;
-                let keys = table.keys();
-                if !keys.iter().all(|key| self.is_type(key, element)) {
-                    return None;
-                }
+                let mut keys = table.keys();
+                keys.retain(|key| self.is_type(key, element));
                 Some(Value::Vector(Vector::new(ty, keys)))
             }
-            (Value::Vector(vector), Tag::Table) if self.p.types.is_set(ty) => {
-                let element = *self.p.types.table(ty)?.index.first()?;
+            (Value::Vector(vector), Tag::Table) => {
+                let element = self.element_of_set(ty)?;
                 let items = vector.items().clone();
-                if !items.iter().all(|item| self.is_type(item, element)) {
-                    return None;
-                }
                 let Value::Table(table) = self.new_table(ty, None) else { return None };
                 for item in items {
-                    table.insert(item, Value::Unset, self.m.now);
+                    if self.is_type(&item, element) {
+                        table.insert(item, Value::Unset, self.m.now);
+                    }
                 }
                 Some(Value::Table(table))
             }
@@ -331,6 +353,9 @@ fn failed_cast(value: &Value, tag: Tag) -> Option<&'static str> {
 
 fn parse(text: &str, tag: Tag) -> Option<Value> {
     let bytes = text.as_bytes();
+    if bytes.contains(&0) {
+        return None;
+    }
     Some(match tag {
         Tag::Int => Value::Int(text::convert::int(bytes, 10)?),
         Tag::Count => Value::Count(text::convert::count(bytes, 10)?),

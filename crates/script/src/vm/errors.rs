@@ -2,12 +2,16 @@
 
 use super::Vm;
 use crate::ast::ExprKind;
+use crate::ast::LocalKind;
 use crate::describe;
 use crate::diagnostics::{Diagnostic, Severity, Subjects, Traffic};
 use crate::evaluate::Stop;
 use crate::ids::ExprId;
+use crate::ids::LocalId;
 use crate::literal::Literal;
 use crate::source::Span;
+use crate::symbols::GlobalKind;
+use crate::types::Tag;
 use crate::value::Value;
 
 impl Vm<'_> {
@@ -160,8 +164,9 @@ impl Vm<'_> {
         if let Some(expr) = self.p.exprs.find(site) {
             span = expr.span;
             location = self.p.sources.location(span);
-            // A value that comes from a literal elsewhere has the place of that.
-            let origin = self.literal_place(site, value);
+            // A string that comes from a literal elsewhere has the place of that. Numbers are passed as new values.
+            let is_string = value.bytes().is_some();
+            let origin = if is_string { self.literal_place(site, value) } else { None };
             let origin = origin.map(|origin| self.p.sources.location(origin));
             if let Some(origin) = origin.filter(|origin| *origin != location) {
                 location = format!("{location} and {origin}");
@@ -192,6 +197,22 @@ impl Vm<'_> {
         }
     }
 
+    /// Reports an error about a value with a type that the expression `site` names: `TEXT (value and type)`.
+    pub(crate) fn error_of_index(&mut self, site: ExprId, text: &str, value: &Value, ty: &str) {
+        let form = crate::value::describe::Form::Compact;
+        let shown = crate::value::describe::describe(self.p, value, form);
+        let mut line = format!("{text} (").into_bytes();
+        crate::value::describe::escape_into(&mut line, &shown);
+        line.extend_from_slice(format!(" and {ty})").as_bytes());
+        let span = self.p.exprs.find(site).map_or(Span::NOWHERE, |expr| expr.span);
+        let named = self.p.sources.location(span);
+        // Numbers in vectors are new values.
+        let place = value.bytes().and_then(|_| self.literal_place(site, value));
+        let place = place.map_or("<no location>".to_owned(), |at| self.p.sources.location(at));
+        let location = if place == named { named } else { format!("{place} and {named}") };
+        self.emit_located(Severity::Error, span, location, line);
+    }
+
     fn error_of_value(&mut self, text: &str, value: &Value) {
         let form = crate::value::describe::Form::Compact;
         let shown = crate::value::describe::describe(self.p, value, form);
@@ -215,13 +236,16 @@ impl Vm<'_> {
 
     /// Where a string or a number was written: as part of the expression `site`, else closest before it, else the first such literal in
     /// the file that was read last of those that have it.
+    ///
+    /// What the expression computes has no place.
     fn literal_place(&self, site: ExprId, value: &Value) -> Option<Span> {
         let is_it = |expr: &crate::ast::Expr| match &expr.kind {
             ExprKind::Literal(literal) => is_written(literal, value),
             _ => false,
         };
         // Equal small numbers are one value, which has no place.
-        if matches!(value, Value::Count(..4096) | Value::Int(-255..=256)) {
+        let is_shared = matches!(value, Value::Count(..4096) | Value::Int(-255..=256));
+        if is_shared || self.is_computed(site) {
             return None;
         }
         let mut own = None;
@@ -233,6 +257,10 @@ impl Vm<'_> {
                 }
             });
         }
+        // Strings of one byte mostly are parts of others.
+        if own.is_some() || value.bytes().is_some_and(|text| text.len() == 1) {
+            return own;
+        }
         let here = self.p.exprs.find(site).map_or(Span::NOWHERE, |expr| expr.span);
         // The closest one before, in the same file, else the first in the file that was read last.
         let rank = |span: Span| {
@@ -241,14 +269,58 @@ impl Vm<'_> {
         };
         let mut found: Option<Span> = None;
         for (_, expr) in self.p.exprs.iter() {
-            if own.is_none()
-                && is_it(expr)
-                && found.is_none_or(|found| rank(expr.span) > rank(found))
-            {
+            if is_it(expr) && found.is_none_or(|found| rank(expr.span) > rank(found)) {
                 found = Some(expr.span);
             }
         }
-        own.or(found)
+        found
+    }
+
+    /// Whether the values that an expression is given are new ones: results of operators and of built-in functions. Of calls, its
+    /// strings alone.
+    fn is_computed(&self, site: ExprId) -> bool {
+        let is_string = |arg: &ExprId| {
+            let tag = self.p.exprs.find(*arg).map(|arg| self.p.types.tag(arg.ty));
+            matches!(tag, Some(Tag::String | Tag::Any))
+        };
+        match self.p.exprs.find(site).map(|expr| &expr.kind) {
+            Some(ExprKind::Call(call)) => {
+                !call.args.iter().filter(|arg| is_string(arg)).any(|arg| self.is_kept(*arg))
+            }
+            Some(ExprKind::Cast(of)) => !self.is_kept(*of),
+            _ => false,
+        }
+    }
+
+    /// Whether a local of the body that runs is a variable of a `for`: keys of tables and parts of strings are made for it.
+    fn is_loop_variable(&self, local: LocalId) -> bool {
+        let body = self.m.frames.last().and_then(|frame| frame.code.body);
+        let body = body.and_then(|body| self.p.bodies.find(body));
+        let local = body.and_then(|body| body.locals.find(local));
+        local.is_some_and(|local| local.kind == LocalKind::Loop)
+    }
+
+    /// Whether an expression gives a value that may have been written elsewhere, as it is.
+    fn is_kept(&self, expr: ExprId) -> bool {
+        let Some(expr) = self.p.exprs.find(expr) else { return false };
+        match &expr.kind {
+            ExprKind::Local(local, _) => !self.is_loop_variable(*local),
+            ExprKind::Literal(_) | ExprKind::Global(_) | ExprKind::Field(..) => true,
+            ExprKind::Index(base, _) => {
+                let base = self.p.exprs.find(*base).map(|base| self.p.types.tag(base.ty));
+                base != Some(Tag::String)
+            }
+            ExprKind::Conditional(_, a, b) => self.is_kept(*a) || self.is_kept(*b),
+            ExprKind::Cast(of) | ExprKind::Coerce(_, of) => self.is_kept(*of),
+            ExprKind::Call(call) => match self.p.exprs.find(call.callee).map(|c| &c.kind) {
+                Some(ExprKind::Global(global)) => match self.p.globals[*global].kind {
+                    GlobalKind::Function(func) => !self.p.functions[func].bodies.is_empty(),
+                    _ => true,
+                },
+                _ => true,
+            },
+            _ => false,
+        }
     }
 
     /// Reports an error of a built-in function with a value that is to blame: `TEXT (call and value)`.

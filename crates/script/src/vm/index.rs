@@ -216,7 +216,8 @@ impl Vm<'_> {
 fn position(index: &Value, len: usize) -> Option<usize> {
     let index = match index {
         Value::Int(index) => *index,
-        other => i64::try_from(other.count()).ok()?,
+        // Zeek takes a count of more than 63 bits as a negative number.
+        other => other.count() as i64,
     };
     let at = if index < 0 { index.checked_add(i64::try_from(len).ok()?)? } else { index };
     usize::try_from(at).ok().filter(|at| *at < len)
@@ -227,7 +228,7 @@ fn clamp(from: &Value, to: &Value, len: usize) -> (usize, usize) {
     let bound = |value: &Value| {
         let index = match value {
             Value::Int(index) => *index,
-            other => i64::try_from(other.count()).unwrap_or(i64::MAX),
+            other => other.count() as i64,
         };
         let len = len as i64;
         let at = if index < 0 { index.saturating_add(len) } else { index };

@@ -111,6 +111,8 @@ impl Vm<'_> {
             _ => (128, 6, 0),
         };
         if width > limit {
+            // Zeek has 32 bits of it.
+            let width = width as u32;
             return Err(
                 self.error_at(site, format!("bad IPv{version} subnet prefix length: {width}"))
             );
@@ -375,7 +377,8 @@ impl Vm<'_> {
             (UnaryOp::Increment, Value::Int(x)) => Value::Int(x.wrapping_add(1)),
             (UnaryOp::Increment, Value::Double(x)) => Value::Double(x + 1.0),
             (UnaryOp::Decrement, Value::Count(x)) => {
-                if *x == 0 {
+                // Zeek takes it as a signed number here.
+                if (*x as i64).wrapping_sub(1) < 0 {
                     self.report_at(Severity::ExpressionWarning, site, "count underflow");
                 }
                 Value::Count(x.wrapping_sub(1))
@@ -419,7 +422,10 @@ impl Vm<'_> {
         Ok(match (a, b) {
             (Value::Pattern(pattern), text) => pattern.is_in(text.str_bytes()),
             (Value::Short(_) | Value::Long(_), Value::Short(_) | Value::Long(_)) => {
-                crate::support::text::contains(b.str_bytes(), a.str_bytes())
+                // As in Zeek, what is looked for is a string of C.
+                let part = crate::bif::c_strings(self, std::slice::from_ref(a), &[0]);
+                let part = part.first().map_or(&[][..], Value::str_bytes);
+                crate::support::text::contains(b.str_bytes(), part)
             }
             (Value::Addr4(_) | Value::Addr6(_), Value::Net4(..) | Value::Net6(_)) => {
                 match (a.addr_bytes(), b.as_subnet()) {

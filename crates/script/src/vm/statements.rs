@@ -130,7 +130,7 @@ impl Vm<'_> {
     ) -> Result<(), Stop> {
         let StmtKind::Assert(condition, _) = self.p.stmts[stmt].kind else { return Ok(()) };
         let text = describe::expr_in(self.p, condition, describe::Style::ASSERT);
-        let message_text = message.str_bytes().to_vec();
+        let mut message_text = message.str_bytes().to_vec();
         let span = self.p.stmts[stmt].span;
         let mut report = true;
         for (hook, wanted) in [("assertion_result", true), ("assertion_failure", !holds)] {
@@ -155,6 +155,9 @@ impl Vm<'_> {
             return Ok(());
         }
         if report {
+            if crate::bif::has_nul(self, &message_text) {
+                message_text = crate::bif::WITH_NUL.into();
+            }
             let mut line = b"assertion failure: ".to_vec();
             line.extend_from_slice(&text);
             if !message_text.is_empty() {

@@ -369,6 +369,7 @@ impl Vm<'_> {
                     part @ (Value::Short(_) | Value::Long(_)),
                     text @ (Value::Short(_) | Value::Long(_)),
                 ) = (&reg!(a), &reg!(b))
+                    && !part.str_bytes().contains(&0)
                 {
                     let found = crate::support::text::contains(text.str_bytes(), part.str_bytes());
                     set!(d, Value::Bool(found));

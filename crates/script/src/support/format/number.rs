@@ -79,7 +79,7 @@ fn digits(out: &mut Vec<u8>, value: f64, precision: usize, exponents: bool) {
         return out.extend_from_slice(b"inf");
     }
     if exponents && value > f64::from(i32::MAX) {
-        return scientific(out, &format!("{value:e}"));
+        return scientific(out, &shortest(value));
     }
     if exponents && value < 10_f64.powi(-(precision as i32)) {
         return general(out, value, precision);
@@ -91,6 +91,15 @@ fn digits(out: &mut Vec<u8>, value: f64, precision: usize, exponents: bool) {
     if out.last() == Some(&b'.') {
         out.pop();
     }
+}
+
+/// The fewest digits that give a number back, with an exponent. Of two that are as near to it, the even ones: Rust's own choice is the
+/// greater ones.
+fn shortest(value: f64) -> String {
+    let text = format!("{value:e}");
+    let digits = text.bytes().take_while(|byte| *byte != b'e').filter(u8::is_ascii_digit).count();
+    let even = format!("{value:.*e}", digits.saturating_sub(1));
+    if even.parse() == Ok(value) { even } else { text }
 }
 
 /// A mantissa and exponent of Rust, with the sign and two digits of exponent that C writes.
@@ -218,7 +227,8 @@ pub fn interval(out: &mut Vec<u8>, value: f64) {
         double(out, count);
         out.push(b' ');
         out.extend_from_slice(name);
-        if (count.abs() - 1.0).abs() >= 1e-6 {
+        let is_one = (count.abs() - 1.0).abs() < 1e-6;
+        if !is_one {
             out.push(b's');
         }
     }

@@ -53,9 +53,10 @@ pub fn edit(string: &[u8], erase: u8) -> Vec<u8> {
 /// `sub_bytes(string, start, len)`: 1 is the first byte, 0 too; a negative length goes to the end.
 #[must_use]
 pub fn sub_bytes(string: &[u8], start: u64, len: i64) -> &[u8] {
-    let start = usize::try_from(start.saturating_sub(1)).unwrap_or(usize::MAX);
+    // As in Zeek, both have 32 bits.
+    let start = usize::try_from(start.saturating_sub(1) as i32).unwrap_or(usize::MAX);
     let Some(rest) = string.get(start..) else { return b"" };
-    match usize::try_from(len) {
+    match usize::try_from(len as i32) {
         Ok(len) if len < rest.len() => &rest[..len],
         _ => rest,
     }
