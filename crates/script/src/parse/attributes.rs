@@ -551,6 +551,10 @@ impl Parser<'_> {
         let Some(table) = self.program.types.table(ty).cloned() else {
             return self.attr_error(all, "&on_change only applicable to sets/tables");
         };
+        // `table()` has no types yet.
+        if matches!(ty, TypeId::UNSPECIFIED_TABLE | TypeId::UNSPECIFIED_SET) {
+            return;
+        }
         let func_ty = attr.expr.map_or(TypeId::ERROR, |expr| self.ty(expr));
         let Some(func) = self
             .program

@@ -584,6 +584,9 @@ impl Parser<'_> {
             };
         }
         let folded = match &self.program.exprs[operand].kind {
+            ExprKind::Literal(Literal::Int(value)) => {
+                Some((Literal::Int(value.wrapping_neg()), TypeId::INT))
+            }
             ExprKind::Literal(Literal::Double(value)) => {
                 Some((Literal::Double(-value), TypeId::DOUBLE))
             }

@@ -240,6 +240,40 @@ fn errors_name_the_lines_that_zeek_names() {
     }
 }
 
+/// What nothing can run is reported by name, handlers first, then functions; what only such a handler would call is, too.
+#[test]
+fn handlers_and_functions_that_nothing_can_run_are_reported() {
+    let code = "global declared: event(); global handled: event(); event handled() { }\n\
+                export { global exported: event(); } event exported() { }\n\
+                event by_alone() { } event alone() { schedule 1 sec { by_alone() }; }\n\
+                global used: event() &is_used; event used() { }\n\
+                hook everywhere() { }\n\
+                module M; global called: hook(); hook called() { }\n\
+                function f() { } hook own() { f(); } function g() { }\n\
+                event raised() { } function h() { event raised(); } event self() { event self(); }\n\
+                export { function i() { h(); hook called(); } }";
+    let (diagnostics, all) = collected();
+    let mut program = Program { diagnostics, ..Program::default() };
+    let mut engine = CheckOnly;
+    let mut parser = Parser::new(&mut program, &mut engine, Vec::new());
+    parser.warn_unused = true;
+    let input = Input::Text { name: "x.zeek".to_owned(), code: code.as_bytes().to_vec() };
+    assert_eq!(parser.run([input]), Ok(()));
+    let lines = all.take();
+    let lines: Vec<_> =
+        lines.iter().map(|d| String::from_utf8_lossy(&d.line()).into_owned()).collect();
+    let names = |kind: &str| -> Vec<String> {
+        let rest = lines.iter().filter_map(|line| line.split_once(kind));
+        rest.map(|(_, name)| name.trim_matches(['(', ')', ' ']).to_owned()).collect()
+    };
+    assert_eq!(
+        names("non-existing event cannot be invoked"),
+        ["alone", "by_alone", "declared", "handled", "self"]
+    );
+    assert_eq!(names("non-existing hook cannot be invoked"), ["M::own"]);
+    assert_eq!(names("does not have any callers"), ["M::f", "M::g"]);
+}
+
 #[test]
 fn sets_in_braces_are_united() {
     each_is_reported(&[

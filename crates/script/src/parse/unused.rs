@@ -1,5 +1,5 @@
-//! Warnings of what nothing can run: handlers of events that nothing declares or raises, and functions that no other module sees and that
-//! nothing calls.
+//! Warnings of what nothing can run: handlers of events and hooks that no other module sees and that nothing raises, and such functions
+//! that nothing calls.
 
 use super::Parser;
 use crate::diagnostics::Severity;
@@ -49,40 +49,57 @@ impl Parser<'_> {
 
     /// Emits the warnings.
     pub(super) fn report_unused(&mut self) {
-        let mut events = self.undeclared_events.iter().copied().collect::<Vec<_>>();
-        events.retain(|event| {
-            let name = self.program.name(self.program.globals[*event].name);
-            !self.global_has(*event, AttrKind::IsUsed)
-                && !self.global_has(*event, AttrKind::Deprecated)
-                && !crate::components::RAISED_EVENTS.contains(&name)
-        });
-        if !events.is_empty() {
-            let raised = self.reachable(&[]);
-            events.retain(|event| !raised.contains(*event));
-        }
-        events.sort_by_key(|id| self.program.name(self.program.globals[*id].name).to_owned());
-        for event in &events {
-            self.warn_unused("handler for non-existing event cannot be invoked", *event);
-        }
-        let reached = self.reachable(&events);
-        let mut unused = Vec::new();
+        let mut reached = Marks(vec![false; self.program.globals.arena.len()]);
+        // What initializers and statements of files refer to.
+        let mut open = self.scopes.first().map_or(Vec::new(), |scope| scope.globals.clone());
+        let mut functions = Vec::new();
         for (id, global) in self.program.globals.arena.iter() {
             let GlobalKind::Function(func) = global.kind else { continue };
-            let function = &self.program.functions[func];
-            if function.flavor == Flavor::Function
-                && !function.bodies.is_empty()
-                && !global.exported
-                && self.program.name(global.name).contains("::")
-                && !reached.contains(id)
-                && !self.global_has(id, AttrKind::IsUsed)
-                && !self.global_has(id, AttrKind::Deprecated)
-            {
-                unused.push(id);
+            functions.push((id, self.program.functions[func].flavor));
+            if self.may_run(id, self.program.functions[func].flavor) {
+                open.push(id);
             }
         }
-        unused.sort_by_key(|id| self.program.name(self.program.globals[*id].name).to_owned());
-        for id in unused {
-            self.warn_unused("non-exported function does not have any callers", id);
+        self.reach(open, &mut reached);
+        functions
+            .sort_by_key(|(id, _)| self.program.name(self.program.globals[*id].name).to_owned());
+        for (id, flavor) in &functions {
+            let kind = match flavor {
+                Flavor::Event => "event",
+                Flavor::Hook => "hook",
+                Flavor::Function => continue,
+            };
+            if !reached.contains(*id) {
+                let text = format!("handler for non-existing {kind} cannot be invoked");
+                self.warn_unused(&text, *id);
+            }
+        }
+        for (id, flavor) in functions {
+            let GlobalKind::Function(func) = self.program.globals[id].kind else { continue };
+            let has_body = !self.program.functions[func].bodies.is_empty();
+            if flavor == Flavor::Function && has_body && !reached.contains(id) {
+                self.warn_unused("non-exported function does not have any callers", id);
+            }
+        }
+    }
+
+    /// Whether something that scripts do not show may raise an event, or call a hook or a function.
+    fn may_run(&self, id: GlobalId, flavor: Flavor) -> bool {
+        let global = &self.program.globals[id];
+        let name = self.program.name(global.name);
+        if self.global_has(id, AttrKind::IsUsed) || self.global_has(id, AttrKind::Deprecated) {
+            return true;
+        }
+        match flavor {
+            Flavor::Event => {
+                let file = self.program.sources.files.find(global.span.file);
+                // Spicy's analyzers raise the events that a file of this name handles.
+                let is_raised = file.is_some_and(|file| file.path.ends_with("spicy-events.zeek"));
+                global.exported && !self.undeclared_events.contains(&id)
+                    || is_raised
+                    || crate::components::RAISED_EVENTS.contains(&name)
+            }
+            Flavor::Hook | Flavor::Function => global.exported || !name.contains("::"),
         }
     }
 
@@ -90,30 +107,13 @@ impl Parser<'_> {
         self.program.report_about(Severity::Warning, message, &Object::Global(global), None);
     }
 
-    /// All globals that something which runs refers to; bodies of `events` do not run.
-    fn reachable(&self, events: &[GlobalId]) -> Marks {
-        let mut reached = Marks(vec![false; self.program.globals.arena.len()]);
-        let mut open = self.scopes.first().map_or(Vec::new(), |scope| scope.globals.clone());
-        for (id, global) in self.program.globals.arena.iter() {
-            let GlobalKind::Function(func) = global.kind else { continue };
-            let function = self.program.functions[func].flavor == Flavor::Function;
-            let runs = if function {
-                global.exported
-                    || !self.program.name(global.name).contains("::")
-                    || self.global_has(id, AttrKind::IsUsed)
-            } else {
-                !events.contains(&id)
-            };
-            if runs {
-                self.add_references(id, &mut open);
-            }
-        }
+    /// Marks globals, and all that they refer to.
+    fn reach(&self, mut open: Vec<GlobalId>, reached: &mut Marks) {
         while let Some(global) = open.pop() {
-            if reached.add(global) && !events.contains(&global) {
+            if reached.add(global) {
                 self.add_references(global, &mut open);
             }
         }
-        reached
     }
 
     fn add_references(&self, global: GlobalId, to: &mut Vec<GlobalId>) {

@@ -181,7 +181,12 @@ const MESSAGES: &[(&str, &str, &str)] = &[
     (
         "handler for non-existing event",
         "unknown-event",
-        "nothing declares or raises this event: check its name, or `@load` the script that declares it",
+        "nothing raises this event: check its name, `@load` the script that declares it, or export it if others raise it",
+    ),
+    (
+        "handler for non-existing hook",
+        "unknown-hook",
+        "nothing calls this hook: check its name, `@load` the script that declares it, or export it if others call it",
     ),
     (
         "non-exported function does not have any callers",

@@ -334,7 +334,7 @@ mod tests {
                 "no attribute is named `&creat_expire`: did you mean `&create_expire`?",
             ),
             (
-                "global known: event(); event knwn() { }",
+                "export { global known: event(); } event knwn() { }",
                 "no event is named `knwn`: did you mean `known`?",
             ),
         ] {

@@ -6,6 +6,7 @@ use super::{Callee, Frame, Vm};
 use crate::code::{Code, Reg};
 use crate::evaluate::Stop;
 use crate::ids::{BodyId, ExprId, FuncId, Id as _};
+use crate::source::Span;
 use crate::types::Flavor;
 use crate::value::{FuncValue, Value};
 
@@ -69,7 +70,7 @@ impl Vm<'_> {
                 if site.0 == u32::MAX {
                     self.emit(
                         crate::diagnostics::Severity::Error,
-                        crate::source::Span::NOWHERE,
+                        Span::NOWHERE,
                         format!("no function body for {name}").into_bytes(),
                     );
                     Err(Stop::Error)
@@ -320,9 +321,9 @@ impl Vm<'_> {
             }
         }
         if self.m.frames.len() >= self.m.max_depth {
-            let max = self.m.max_depth;
-            let text = format!("maximum recursion depth {max} exceeded");
-            return Err(self.runtime_error(code.body, text));
+            let body = code.body.and_then(|body| self.p.bodies.find(body));
+            let func = body.and_then(|body| body.func);
+            return Err(self.too_deep(func));
         }
         if self.m.stack.len() < need {
             let len = (need - WINDOW).max(256) * 2 + WINDOW;
@@ -332,6 +333,27 @@ impl Vm<'_> {
             self.m.refresh();
         }
         Ok(())
+    }
+
+    /// Reports that calls are nested too deeply, at the function that is called last.
+    fn too_deep(&mut self, func: Option<FuncId>) -> Stop {
+        let max = self.m.max_depth;
+        let text = format!("maximum recursion depth {max} exceeded");
+        let function = func.and_then(|func| self.p.functions.find(func));
+        // A lambda has no place.
+        let declared = function.and_then(|f| f.global).map(|global| self.p.globals[global].span);
+        let body = function.and_then(|function| function.bodies.first());
+        let body = body.map(|body| self.p.bodies[*body].span);
+        let span = match (declared, body) {
+            (Some(declared), Some(body))
+                if declared.file != body.file || declared.start < body.start =>
+            {
+                declared
+            }
+            (Some(_), Some(body)) => body,
+            (declared, _) => declared.unwrap_or(Span::NOWHERE),
+        };
+        self.function_error(span, text)
     }
 
     /// The expression that the topmost frame is at.
@@ -409,6 +431,10 @@ impl Vm<'_> {
 
     /// Runs the bodies of a hook: false where one ended in `break`.
     fn run_hook(&mut self, func: FuncId, args: &[Value]) -> Result<Value, Stop> {
+        if self.m.frames.len() >= self.m.max_depth {
+            // This ends the caller, where an error in a body does not.
+            return Err(self.too_deep(Some(func)));
+        }
         let count = self.p.functions[func].bodies.len();
         for index in 0..count {
             let Some(body) = self.p.functions[func].bodies.get(index).copied() else { break };

@@ -242,13 +242,31 @@ impl Vm<'_> {
         if let [element] = &*table.index { Some(*element) } else { None }
     }
 
+    /// An element of a set of the type `ty`. As in Zeek, numbers of types that are stored in the same way are taken.
+    fn element_of(&self, item: Value, ty: TypeId) -> Option<Value> {
+        if self.is_type(&item, ty) {
+            return Some(item);
+        }
+        Some(match (item, self.p.types.tag(ty)) {
+            (Value::Bool(v), Tag::Int) => Value::Int(i64::from(v)),
+            (Value::Enum(_, v), Tag::Int) => Value::Int(v),
+            (Value::Bool(v), Tag::Enum) => Value::Enum(ty, i64::from(v)),
+            (Value::Int(v) | Value::Enum(_, v), Tag::Enum) => Value::Enum(ty, v),
+            (Value::Int(v) | Value::Enum(_, v), Tag::Bool) => Value::Bool(v != 0),
+            (Value::Time(v) | Value::Interval(v), Tag::Double) => Value::Double(v),
+            (Value::Double(v) | Value::Interval(v), Tag::Time) => Value::Time(v),
+            (Value::Double(v) | Value::Time(v), Tag::Interval) => Value::Interval(v),
+            _ => return None,
+        })
+    }
+
     /// Reports the elements of a vector that a cast to a set leaves out.
     fn report_left_out(&mut self, site: ExprId, value: &Value, ty: TypeId) {
         let (Value::Vector(vector), Some(element)) = (value, self.element_of_set(ty)) else {
             return;
         };
         let mut items = vector.items().clone();
-        items.retain(|item| !self.is_type(item, element));
+        items.retain(|item| self.element_of(item.clone(), element).is_none());
         for item in &items {
             let list = describe::type_in(self.p, element, describe::Style::LONG);
             let list = format!("list of {list}");
@@ -324,7 +342,7 @@ impl Vm<'_> {
                 let items = vector.items().clone();
                 let Value::Table(table) = self.new_table(ty, None) else { return None };
                 for item in items {
-                    if self.is_type(&item, element) {
+                    if let Some(item) = self.element_of(item, element) {
                         table.insert(item, Value::Unset, self.m.now);
                     }
                 }

@@ -43,6 +43,17 @@ impl Vm<'_> {
         Stop::Error
     }
 
+    /// Reports an error of a function as a whole, at the place that it has, which ends what runs.
+    pub(crate) fn function_error(&mut self, span: Span, text: String) -> Stop {
+        if span == Span::NOWHERE {
+            let nowhere = "<no location>".to_owned();
+            self.emit_located(Severity::RuntimeError, span, nowhere, text.into_bytes());
+        } else {
+            self.emit(Severity::RuntimeError, span, text.into_bytes());
+        }
+        Stop::Error
+    }
+
     /// Reports something at an expression: `TEXT (expression)`.
     pub fn report_at(&mut self, severity: Severity, site: ExprId, text: impl AsRef<[u8]>) {
         let mut line = text.as_ref().to_vec();

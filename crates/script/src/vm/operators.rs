@@ -110,9 +110,9 @@ impl Vm<'_> {
             Value::Addr4(_) => (32, 4, 96),
             _ => (128, 6, 0),
         };
+        // Zeek has 32 bits of it.
+        let width = u64::from(width as u32);
         if width > limit {
-            // Zeek has 32 bits of it.
-            let width = width as u32;
             return Err(
                 self.error_at(site, format!("bad IPv{version} subnet prefix length: {width}"))
             );

@@ -207,7 +207,9 @@ fn one<'f>(mut format: &'f [u8], arg: Arg<'_>, index: usize, to: &mut Formatted)
             text.splice(at..at, std::iter::repeat_n(b'0', fill));
         }
     }
-    let fill = width.saturating_sub(text.len());
+    // On the right, as in Zeek, a text ends at its first NUL.
+    let shown = if left { None } else { text.iter().position(|byte| *byte == 0) };
+    let fill = width.saturating_sub(shown.unwrap_or(text.len()));
     let blanks = std::iter::repeat_n(b' ', fill);
     if left {
         to.text.extend_from_slice(&text);
