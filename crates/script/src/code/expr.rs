@@ -208,7 +208,7 @@ impl Compiler<'_> {
             ExprKind::Record(constructor) => {
                 let exprs: Vec<ExprId> = constructor.fields.iter().map(|(_, e)| *e).collect();
                 let offsets = constructor.fields.iter().map(|(offset, _)| *offset).collect();
-                let (b, _) = self.consecutive(&exprs);
+                let b = self.consecutive_fields(&exprs);
                 self.records.push(RecordPlan { ty: expr.ty, offsets });
                 let plan = (self.records.len() - 1) as u32;
                 self.site = id;
@@ -381,7 +381,7 @@ impl Compiler<'_> {
         self.next = mark;
     }
 
-    fn load(&mut self, d: Reg, value: Value) {
+    pub(super) fn load(&mut self, d: Reg, value: Value) {
         let k = self.constant(value);
         self.emit(Op::Const { d, k });
     }

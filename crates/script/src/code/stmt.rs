@@ -148,6 +148,26 @@ impl Compiler<'_> {
         (first, u16::try_from(exprs.len()).unwrap_or(u16::MAX))
     }
 
+    /// The same for the fields of a record: a value that overflows leaves its field as if it were not given.
+    pub(super) fn consecutive_fields(&mut self, exprs: &[ExprId]) -> Reg {
+        let first = Reg::try_from(self.next).unwrap_or(Reg::MAX - 1);
+        let regs: Vec<Reg> = exprs.iter().map(|_| self.temp()).collect();
+        for (expr, reg) in exprs.iter().zip(regs) {
+            let mark = self.next;
+            let outer = std::mem::take(&mut self.skips);
+            self.expr_to(*expr, reg);
+            let skips = std::mem::replace(&mut self.skips, outer);
+            if !skips.is_empty() {
+                let end = self.emit(Op::Jump { to: 0 });
+                self.land_all(skips);
+                self.load(reg, Value::Unset);
+                self.land(end);
+            }
+            self.next = mark;
+        }
+        first
+    }
+
     /// Puts the value of a register into a local.
     pub(super) fn store_local(&mut self, local: LocalId, s: Reg) {
         match self.slot(local) {

@@ -103,10 +103,13 @@ impl Vm<'_> {
                             continue;
                         }
                         let target = vm.p.types.record(ty).and_then(|ty| ty.fields.get(offset));
-                        *field = match target.map(|field| field.ty) {
+                        let value = match target.map(|field| field.ty) {
                             Some(ty) => vm.convert(&given, ty)?,
                             None => given,
                         };
+                        if value.is_set() {
+                            *field = value;
+                        }
                     }
                     Ok(())
                 })
@@ -150,7 +153,12 @@ impl Vm<'_> {
             (
                 Value::Count(_) | Value::Int(_) | Value::Double(_),
                 tag @ (Tag::Count | Tag::Int | Tag::Double | Tag::Time | Tag::Interval),
-            ) => Ok(convert_number(value, tag).unwrap_or_else(|| value.clone())),
+            ) => Ok(convert_number(value, tag).unwrap_or_else(|| {
+                // What overflows is reported and has no value.
+                let none = self.number(self.current_site(), value, ty).unwrap_or_default();
+                self.m.overflowed = false;
+                none
+            })),
             _ => Ok(value.clone()),
         }
     }
