@@ -115,6 +115,13 @@ impl Env {
                 steering.upgrades = Some(all.into_iter().filter_map(known).collect());
             }
             Command::PipeNames(all) => steering.pipe_names = Some(all.into_iter().collect()),
+            Command::Setting { name, value } if self.weirds.sampling.set(name, value) => {
+                self.files.sampling().set(name, value);
+            }
+            Command::WeirdNames { exempt, global } => {
+                self.weirds.sampling.set_names(&exempt, &global);
+                self.files.sampling().set_names(&exempt, &global);
+            }
             Command::Setting { name, value } => {
                 steering.settings.insert(name, value);
                 let most = usize::try_from(value).unwrap_or(usize::MAX);

@@ -16,6 +16,10 @@ pub(super) fn pass(vm: &mut Vm<'_>) {
     pipe_names(vm);
     packet_thresholds(vm);
     skipped_bytes(vm);
+    // Without Zeek's scripts there is no such option.
+    if vm.find_global("Weird::sampling_threshold").is_some() {
+        crate::bif::pass_sampling(vm);
+    }
     let unchecked = packets::nets(&vm.global_named("ignore_checksums_nets"));
     if !unchecked.is_empty() {
         vm.m.state.traffic.commands.push(Command::Unchecked(unchecked));
