@@ -138,6 +138,9 @@ impl Env {
                     "default_file_bof_buffer_size" => self.files.detect_from(most),
                     "Files::enable_reassembler" => self.files.reassemble(value != 0),
                     "Files::reassembly_buffer_size" => self.files.hold_at_most(value),
+                    "dpd_ignore_ports" => steering.ignores_ports = value != 0,
+                    "dpd_buffer_size" => steering.detection.set_bytes(most),
+                    "dpd_max_packets" => steering.detection.set_chunks(value),
                     "DCE_RPC::max_cmd_reassembly" => self.pending.set(Tag::DceRpc, most),
                     _ => {}
                 }
