@@ -56,7 +56,7 @@ fn before(text: &[u8]) -> Vec<&[u8]> {
 /// The `##<` comments between the end of the declaration that `text` begins with and the next token.
 fn after(text: &[u8]) -> Vec<&[u8]> {
     let mut rest = declaration_end(text);
-    // Nothing but comments parts the last name of an enumeration from what closes that.
+    // Only comments are between the last name of an enumeration and what closes that.
     let name = text.iter().take_while(|byte| byte.is_ascii_alphanumeric() || b"_:".contains(byte));
     let behind_name = &text[name.count()..];
     if rest.first().is_some_and(|byte| b")]}".contains(byte)) {

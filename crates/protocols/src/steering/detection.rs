@@ -33,13 +33,13 @@ impl DetectionLimits {
         self.chunks = u8::try_from(most).unwrap_or(u8::MAX).min(MOST_CHUNKS);
     }
 
-    /// Whether so many bytes are more than are looked at.
+    /// Whether this number of bytes is more than is looked at.
     #[inline]
     pub(crate) fn exceeded_by_bytes(self, bytes: usize) -> bool {
         bytes > self.bytes
     }
 
-    /// Whether so many chunks are more than are looked at.
+    /// Whether this number of chunks is more than is looked at.
     #[inline]
     pub(crate) fn exceeded_by_chunks(self, chunks: u8) -> bool {
         chunks > self.chunks

@@ -40,7 +40,7 @@ const DETECTED: &[(&str, &[&str])] = &[
     ("pop3", &["POP3"]),
     ("postgresql", &["POSTGRESQL"]),
     ("quic", &["QUIC"]),
-    ("rdp", &["RDP"]),
+    ("rdp", &["RDP", "RDPEUDP"]),
     ("redis", &["REDIS"]),
     ("rfb", &["RFB"]),
     ("sip", &["SIP"]),
