@@ -171,6 +171,8 @@ pub struct FileOptions {
     pub first: usize,
     /// How weirds of files are sampled.
     pub sampling: WeirdSampling,
+    /// A file that nothing arrives of for as long is given up.
+    pub timeout: Interval,
 }
 
 /// Analyzers of types that are not used.
@@ -191,6 +193,7 @@ impl Default for FileOptions {
             disabled: Disabled::default(),
             first: BEGINNING,
             sampling: WeirdSampling::default(),
+            timeout: TIMEOUT,
         }
     }
 }
@@ -284,6 +287,16 @@ impl Files {
         self.options.first = first;
     }
 
+    /// How long files that begin from now on may be silent before they are given up.
+    pub fn give_up_after(&mut self, timeout: Interval) {
+        self.options.timeout = timeout;
+    }
+
+    /// How long files that begin may be silent.
+    pub fn timeout(&self) -> Interval {
+        self.options.timeout
+    }
+
     /// Whether parts of files that begin from now on wait for those before them.
     pub fn reassemble(&mut self, on: bool) {
         self.reassembles = on;
@@ -327,7 +340,7 @@ impl Files {
     ) -> FileId {
         let number = self.created;
         self.created += 1;
-        let due = now + TIMEOUT;
+        let due = now + self.options.timeout;
         let mime_type = start.mime_type;
         let fuid = self.uids.file(uid, ordinal);
         let tie = fuid.bits() >> 1;
@@ -368,7 +381,7 @@ impl Files {
             first: self.options.first,
             heard: None,
             stopped: false,
-            timeout: TIMEOUT,
+            timeout: self.options.timeout,
             beginning: Vec::new(),
             beginning_at: 0,
             pieces: Vec::new(),
@@ -667,7 +680,7 @@ impl Files {
         let file = file.filter(|f| f.number == id.number)?;
         if file.is_given_up() {
             file.begin_again(now, &self.options);
-            file.due = now + TIMEOUT;
+            file.due = now + file.timeout;
             self.timers.push(Reverse((file.due, file.tie, file.number, id.index)));
         }
         file.last = now;

@@ -654,6 +654,20 @@ fn gaps_count_towards_a_limit_of_extraction_on_request() {
 }
 
 #[test]
+fn a_file_is_given_up_after_as_long_as_scripts_say() {
+    for (seconds, expected) in [(120, 0), (10, 1)] {
+        let mut w = World::new();
+        w.files.give_up_after(Interval::from_secs(seconds));
+        let f = w.start(start());
+        w.files.data(&mut w.logs, Time::from_secs(2), f, b"x");
+        let late = Time::from_secs(60);
+        w.files.expire(&mut w.logs, late, late, |_, _| ());
+        w.files.expire(&mut w.logs, late, late, |_, _| ());
+        assert_eq!(w.rows().len(), expected);
+    }
+}
+
+#[test]
 fn the_type_is_known_from_as_many_bytes_as_scripts_say() {
     for (first, expected) in [(100, "file_sniff 0"), (200, "file_sniff 150")] {
         let (mut w, heard) = World::listening(&["file_sniff"]);

@@ -1,7 +1,6 @@
 //! Raises events whose arguments are read only for them, and those of certificates: each certificate is a file
 //! of its own.
 
-use gannet_base::Interval;
 use gannet_base::Uid;
 use gannet_event::FilePart;
 use gannet_event::FileRef;
@@ -31,9 +30,6 @@ use crate::Context;
 use crate::conn_state::mention;
 use crate::weird::FileWeirdSeen;
 
-/// Timeout of a file after silence, as in file events.
-const TIMEOUT: Interval = Interval::from_secs(120);
-
 /// Raises the events of a certificate that was read, or could not be read, and reports its weirds; `host` says whether
 /// it is the first of its chain, `client` whether the client sent it; `number` is its number in the chain.
 #[cold]
@@ -62,7 +58,7 @@ pub(super) fn certificate(
         total_bytes: None,
         missing_bytes: 0,
         overflow_bytes: 0,
-        timeout: TIMEOUT,
+        timeout: cx.env.files.timeout(),
         bof: None,
         part: FilePart::Certificate(number),
     };

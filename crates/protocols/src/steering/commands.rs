@@ -1,5 +1,6 @@
 //! Requests of scripts about analyzers.
 
+use gannet_base::Interval;
 use gannet_base::Proto;
 use gannet_base::Time;
 use gannet_event::Command;
@@ -136,6 +137,10 @@ impl Env {
                     }
                     "POP3::max_pending_commands" => self.pending.set(Tag::Pop3, most),
                     "default_file_bof_buffer_size" => self.files.detect_from(most),
+                    "default_file_timeout_interval" => {
+                        let nanos = i64::try_from(value).unwrap_or(i64::MAX);
+                        self.files.give_up_after(Interval::from_nanos(nanos));
+                    }
                     "Files::enable_reassembler" => self.files.reassemble(value != 0),
                     "Files::reassembly_buffer_size" => self.files.hold_at_most(value),
                     "dpd_ignore_ports" => steering.ignores_ports = value != 0,

@@ -207,6 +207,7 @@ const SETTINGS: &[&str] = &[
     "WebSocket::max_control_frame_size",
     "WebSocket::payload_chunk_size",
     "default_file_bof_buffer_size",
+    "default_file_timeout_interval",
     "dns_max_compression_chain_depth",
     "dns_max_queries",
     "dns_skip_all_addl",
