@@ -137,7 +137,9 @@ impl Dispatcher {
         };
         let part = |me| ShardTask::new(me, record(Role::HostPairs));
         let logs = Sinks::new(Logs::new(options.logs.clone()), events);
-        let mut shared = Shared::new((0..shards).map(part), Merge::new(logs, shards + 1));
+        let mut merge = Merge::new(logs, shards + 1);
+        merge.sample(&commands);
+        let mut shared = Shared::new((0..shards).map(part), merge);
         shared.listen(affinity == ThreadAffinity::Caller);
         let outbox = Box::new(Outbox { shards, ..Outbox::default() });
         let mut dispatcher = Self::of(record(Role::Global(outbox)), shards, shared);

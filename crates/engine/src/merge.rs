@@ -94,6 +94,11 @@ impl Merge {
         }
     }
 
+    /// Samples weirds as the shards do after these commands.
+    pub(crate) fn sample(&mut self, commands: &[Command]) {
+        self.decider.sample(commands);
+    }
+
     /// Adds reports, by shard, and writes all rows that no later row can precede: all future rows
     /// of a shard have the key `until` or a later one; `None` means that none will come.
     pub(crate) fn merge(

@@ -388,6 +388,9 @@ pub(crate) fn timed_out(session: &mut Session<'_>, conn: &Conn, tcp: Option<&Tcp
     } else {
         session.raise(conn, |c| ConnectionTimeout { c });
     }
+    if idle && conn.look_every == 0 {
+        session.raise(conn, |c| ConnectionInactive { c });
+    }
 }
 
 /// Whether the originator waits for an answer to its SYN.

@@ -173,8 +173,8 @@ impl Shard {
             if observed && conn.timeout() != patience {
                 // It is as long as scripts say.
                 let seconds = session.env.setting("tcp_inactivity_timeout", 0);
-                if let Ok(seconds @ 1..) = u16::try_from(seconds) {
-                    conn.set_timeout(seconds);
+                if seconds > 0 {
+                    conn.set_timeout(u16::try_from(seconds).unwrap_or(u16::MAX));
                 }
             }
             conn.count_packet(from, ip_bytes);

@@ -106,6 +106,13 @@ pub enum Command {
         /// Its value.
         value: u64,
     },
+    /// Which weirds sampling never leaves out, and which it counts over all subjects, by their names.
+    WeirdNames {
+        /// Those that are never left out.
+        exempt: Vec<String>,
+        /// Those that are counted over all subjects.
+        global: Vec<String>,
+    },
     /// No more packets are read.
     Stop,
 }

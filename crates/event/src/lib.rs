@@ -26,6 +26,7 @@ mod pack;
 mod read;
 mod recording;
 mod records;
+mod sampling;
 mod sinks;
 mod state;
 
@@ -66,6 +67,9 @@ pub use recording::Recording;
 pub use records::CONNECTION;
 pub use records::ENDPOINT;
 pub use records::FILE;
+pub use sampling::SamplingRate;
+pub use sampling::WeirdSamples;
+pub use sampling::WeirdSampling;
 pub use sinks::Sinks;
 pub use state::ConnState;
 pub use state::EndpointState;

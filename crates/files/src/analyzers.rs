@@ -8,7 +8,6 @@ use gannet_event::Sinks;
 use crate::hash::HashSelection;
 use crate::hash::Hashes;
 use crate::manager::Disabled;
-use crate::manager::FaultKind;
 use crate::ocsp;
 use crate::ocsp_raise;
 use crate::pe;
@@ -190,30 +189,28 @@ impl Results {
         ts: Time,
         fuid: Uid,
         f: Option<FileRef>,
-        mut odd: impl FnMut(FaultKind),
+        weird: &mut dyn FnMut(&mut Sinks, &'static str, String),
     ) {
         for analyzer in &self.too_long {
-            let (name, addl) = (TOO_LONG_WEIRD, (*analyzer).to_owned());
-            odd(FaultKind::Weird { name, addl, source: None });
+            weird(logs, TOO_LONG_WEIRD, (*analyzer).to_owned());
         }
         if let Some(row) = self.pe.as_ref().and_then(|pe| rows::pe(ts, fuid, pe.info())) {
             logs.write(&row);
         }
         match self.ocsp.as_deref().map(ocsp::parse_response) {
             Some(Ok(response)) => {
+                for w in &response.weirds {
+                    weird(logs, w.name(), w.addition());
+                }
                 if let Some(f) = f {
                     ocsp_raise::response(logs, f, &response);
                 }
                 for status in &response.certificates {
                     logs.write(&rows::ocsp(ts, fuid, status));
                 }
-                for w in &response.weirds {
-                    odd(FaultKind::Weird { name: w.name(), addl: w.addition(), source: None });
-                }
             }
             Some(Err(_)) => {
-                let name = ocsp::RESPONSE_ERROR_WEIRD;
-                odd(FaultKind::Weird { name, addl: String::new(), source: None });
+                weird(logs, ocsp::RESPONSE_ERROR_WEIRD, String::new());
             }
             None => {}
         }
@@ -224,23 +221,21 @@ impl Results {
                 }
             }
             Some(Err(_)) => {
-                let name = ocsp::REQUEST_ERROR_WEIRD;
-                odd(FaultKind::Weird { name, addl: String::new(), source: None });
+                weird(logs, ocsp::REQUEST_ERROR_WEIRD, String::new());
             }
             None => {}
         }
         match self.x509.as_deref().map(|der| (der, x509::parse(der))) {
             Some((der, Ok(certificate))) => {
-                if let Some(f) = f {
-                    x509_raise::certificate(&mut logs.events, f, der, &certificate);
-                }
-                for w in &certificate.weirds {
-                    odd(FaultKind::Weird { name: w.name(), addl: w.addition(), source: None });
+                let mut weird =
+                    |logs: &mut Sinks, w: x509::Weird| weird(logs, w.name(), w.addition());
+                match f {
+                    Some(f) => x509_raise::certificate(logs, f, der, &certificate, &mut weird),
+                    None => certificate.weirds.iter().for_each(|w| weird(logs, *w)),
                 }
             }
             Some((_, Err(_))) => {
-                let name = x509::PARSE_ERROR_WEIRD;
-                odd(FaultKind::Weird { name, addl: String::new(), source: None });
+                weird(logs, x509::PARSE_ERROR_WEIRD, String::new());
             }
             None => {}
         }

@@ -384,6 +384,18 @@ gannet_event::events! {
         len: u64 = "len",
     }
 
+    /// A file is unusual.
+    pub struct FileWeird<'a> = "file_weird" {
+        /// Name of the behaviour.
+        name: &'a str = "name",
+        /// The file.
+        f: FileRef = "f",
+        /// Details.
+        addl: &'a str = "addl",
+        /// Name of the analyzer that reports it, if any.
+        source: &'a str = "source",
+    }
+
     /// A file is not what an analyzer was started for.
     pub struct FileViolation<'a> = "gannet::file_violation", opt_in {
         /// The file.

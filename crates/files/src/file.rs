@@ -14,6 +14,8 @@ use gannet_event::Command;
 use gannet_event::FileCommand;
 use gannet_event::FileState;
 use gannet_event::Sinks;
+use gannet_event::WeirdSamples;
+use gannet_event::WeirdSampling;
 
 use crate::analyzers::Analyzers;
 use crate::events::FileData;
@@ -22,6 +24,7 @@ use crate::events::FileGap;
 use crate::events::FileReassemblyOverflow;
 use crate::events::FileSniff;
 use crate::events::FileViolation;
+use crate::events::FileWeird;
 use crate::events::Metadata;
 use crate::events::MimeMatch;
 use crate::extract::Extract;
@@ -34,6 +37,7 @@ use crate::manager::FaultKind;
 use crate::manager::FileId;
 use crate::manager::FileOptions;
 use crate::manager::FileStart;
+use crate::manager::FileWeirdFacts;
 use crate::manager::Pair;
 use crate::pe_raise;
 use crate::sniff;
@@ -222,6 +226,8 @@ pub(crate) struct File {
     pub(crate) missing: u64,
     pub(crate) overflow: u64,
     pub(crate) timed_out: bool,
+    /// How often it had each weird.
+    pub(crate) weirds: WeirdSamples,
     /// Whether its timeout is to be reported.
     pub(crate) watched: bool,
     pub(crate) mime_type: Option<&'static str>,
@@ -872,15 +878,33 @@ impl File {
         ContentFault { fuid: self.fuid, conn, kind }
     }
 
+    /// A weird of this file. Its event is raised, unless sampling leaves it out.
+    #[cold]
+    pub(crate) fn weird(
+        &mut self,
+        sinks: &mut Sinks,
+        now: Time,
+        sampling: &mut WeirdSampling,
+        FileWeirdFacts { name, addl, source }: FileWeirdFacts,
+    ) -> ContentFault {
+        let is_sampled_out = !sampling.permits(&mut self.weirds, now, name);
+        if !is_sampled_out && sinks.events.wants::<FileWeird<'_>>() {
+            let f = sinks.events.file(self.state());
+            let source = source.unwrap_or_default();
+            sinks.events.raise(&FileWeird { name, f, addl: &addl, source });
+        }
+        self.has(FaultKind::Weird { name, addl, source, is_sampled_out })
+    }
+
     pub(crate) fn finish(
         &mut self,
         logs: &mut Sinks,
         now: Time,
         faults: &mut Vec<ContentFault>,
-        extract: Option<&Arc<dyn Extract>>,
+        options: &mut FileOptions,
     ) {
         self.over = now;
-        self.know_type(logs, extract);
+        self.know_type(logs, options.extract.as_ref());
         if self.analyzers.has_headers() {
             self.raise_headers(logs);
         }
@@ -895,7 +919,7 @@ impl File {
         if self.watched && self.timed_out {
             faults.push(self.has(FaultKind::GivenUp { uid: self.uid }));
         }
-        files_log::write(logs, self, faults);
+        files_log::write(logs, now, self, faults, &mut options.sampling);
         self.analyzers = Analyzers::default();
     }
 }

@@ -5,6 +5,7 @@ use gannet_base::Interval;
 use gannet_base::Time;
 use gannet_base::Uid;
 use gannet_event::Sinks;
+use gannet_event::WeirdSampling;
 use gannet_log::Set;
 
 use crate::analyzers::Results;
@@ -12,6 +13,7 @@ use crate::events::FileHash;
 use crate::events::FileStateRemove;
 use crate::file::File;
 use crate::manager::ContentFault;
+use crate::manager::FileWeirdFacts;
 
 gannet_log::row! {
     /// One row for each file that a connection carried.
@@ -87,7 +89,13 @@ fn raise(sinks: &mut Sinks, file: &File, results: &Results) {
 }
 
 /// Writes the rows of a file that ended, one a connection, and those of what looked into it.
-pub(crate) fn write(logs: &mut Sinks, file: &mut File, faults: &mut Vec<ContentFault>) {
+pub(crate) fn write(
+    logs: &mut Sinks,
+    now: Time,
+    file: &mut File,
+    faults: &mut Vec<ContentFault>,
+    sampling: &mut WeirdSampling,
+) {
     let results = file.analyzers.finish();
     let extracted = file.extraction.finish();
     let mut names = results.names.clone();
@@ -95,7 +103,11 @@ pub(crate) fn write(logs: &mut Sinks, file: &mut File, faults: &mut Vec<ContentF
         names.push("EXTRACT");
     }
     let f = logs.events.any().then(|| logs.events.file(file.state()));
-    results.write(logs, file.started, file.fuid, f, |kind| faults.push(file.has(kind)));
+    let (started, fuid) = (file.started, file.fuid);
+    results.write(logs, started, fuid, f, &mut |logs, name, addl| {
+        let weird = FileWeirdFacts { name, addl, source: None };
+        faults.push(file.weird(logs, now, sampling, weird));
+    });
     let mut row = FileRow {
         ts: file.started,
         fuid: file.fuid,

@@ -25,6 +25,8 @@ use gannet_event::FileCommand;
 use gannet_event::FilePart;
 use gannet_event::FileState;
 use gannet_event::Sinks;
+use gannet_event::WeirdSamples;
+use gannet_event::WeirdSampling;
 use gannet_log::Key;
 
 use crate::analyzers::Analyzers;
@@ -124,6 +126,8 @@ pub enum FaultKind {
         addl: String,
         /// The analyzer that saw the file, where Zeek logs it.
         source: Option<&'static str>,
+        /// Whether sampling leaves it out.
+        is_sampled_out: bool,
     },
     /// The file is not what an analyzer was started for, for analyzer.log.
     Violation {
@@ -137,6 +141,15 @@ pub enum FaultKind {
         /// The connection it began on.
         uid: Uid,
     },
+}
+
+/// What a weird of a file says.
+pub(crate) struct FileWeirdFacts {
+    pub(crate) name: &'static str,
+    /// Details, may be empty.
+    pub(crate) addl: String,
+    /// The analyzer that saw the file, where Zeek logs it.
+    pub(crate) source: Option<&'static str>,
 }
 
 /// Connections that are remembered for one file.
@@ -156,6 +169,10 @@ pub struct FileOptions {
     pub disabled: Disabled,
     /// Bytes that the type of a file is detected from, if there are as many.
     pub first: usize,
+    /// How weirds of files are sampled.
+    pub sampling: WeirdSampling,
+    /// A file that nothing arrives of for as long is given up.
+    pub timeout: Interval,
 }
 
 /// Analyzers of types that are not used.
@@ -175,6 +192,8 @@ impl Default for FileOptions {
             extract: None,
             disabled: Disabled::default(),
             first: BEGINNING,
+            sampling: WeirdSampling::default(),
+            timeout: TIMEOUT,
         }
     }
 }
@@ -268,6 +287,16 @@ impl Files {
         self.options.first = first;
     }
 
+    /// How long files that begin from now on may be silent before they are given up.
+    pub fn give_up_after(&mut self, timeout: Interval) {
+        self.options.timeout = timeout;
+    }
+
+    /// How long files that begin may be silent.
+    pub fn timeout(&self) -> Interval {
+        self.options.timeout
+    }
+
     /// Whether parts of files that begin from now on wait for those before them.
     pub fn reassemble(&mut self, on: bool) {
         self.reassembles = on;
@@ -311,7 +340,7 @@ impl Files {
     ) -> FileId {
         let number = self.created;
         self.created += 1;
-        let due = now + TIMEOUT;
+        let due = now + self.options.timeout;
         let mime_type = start.mime_type;
         let fuid = self.uids.file(uid, ordinal);
         let tie = fuid.bits() >> 1;
@@ -339,6 +368,7 @@ impl Files {
             missing: 0,
             overflow: 0,
             timed_out: false,
+            weirds: WeirdSamples::default(),
             watched: false,
             mime_type,
             analyzers: Analyzers::default(),
@@ -351,7 +381,7 @@ impl Files {
             first: self.options.first,
             heard: None,
             stopped: false,
-            timeout: TIMEOUT,
+            timeout: self.options.timeout,
             beginning: Vec::new(),
             beginning_at: 0,
             pieces: Vec::new(),
@@ -559,16 +589,22 @@ impl Files {
 
     /// Another connection carries parts of it: it gets a row for each. Returns whether the
     /// connection is new to it; one between the same endpoints is not.
-    pub fn join(&mut self, id: FileId, uid: Uid, conn: ConnId) -> bool {
-        let Some(file) = self.get_mut(id) else { return false };
+    pub fn join(
+        &mut self,
+        logs: &mut Sinks,
+        now: Time,
+        id: FileId,
+        uid: Uid,
+        conn: ConnId,
+    ) -> bool {
+        let Some(file) = numbered(&mut self.files, id) else { return false };
         let new = file.id != conn && file.others.iter().all(|(_, other)| *other != conn);
         if new && file.others.len() < MAX_CONNECTIONS {
             file.others.push((uid, conn));
         } else if new {
             let (name, addl) = ("file_connections_limit_reached", MAX_CONNECTIONS.to_string());
-            let kind = FaultKind::Weird { name, addl, source: Some(file.start.source) };
-            let fault = file.has(kind);
-            self.faults.push(fault);
+            let weird = FileWeirdFacts { name, addl, source: Some(file.start.source) };
+            self.faults.push(file.weird(logs, now, &mut self.options.sampling, weird));
         }
         new
     }
@@ -598,6 +634,11 @@ impl Files {
     pub fn is_forgotten(&self, id: FileId, now: Time) -> bool {
         let over = |f: &File| f.dormant && era(f.over) != era(now);
         self.get(id).is_none_or(over)
+    }
+
+    /// How weirds of files are sampled.
+    pub fn sampling(&mut self) -> &mut WeirdSampling {
+        &mut self.options.sampling
     }
 
     /// Requests a report when it times out.
@@ -639,7 +680,7 @@ impl Files {
         let file = file.filter(|f| f.number == id.number)?;
         if file.is_given_up() {
             file.begin_again(now, &self.options);
-            file.due = now + TIMEOUT;
+            file.due = now + file.timeout;
             self.timers.push(Reverse((file.due, file.tie, file.number, id.index)));
         }
         file.last = now;
@@ -683,14 +724,17 @@ impl Files {
 
     /// A part of it, from byte `offset` on.
     pub fn data_at(&mut self, logs: &mut Sinks, now: Time, id: FileId, offset: u64, data: &[u8]) {
-        let Some(file) = self.touch(now, id) else { return };
+        if self.touch(now, id).is_none() {
+            return;
+        }
+        let Some(file) = numbered(&mut self.files, id) else { return };
         let room = u64::MAX - offset;
         if data.len() as u64 > room && !file.dormant {
             let addl = format!("offset={offset:x} len={:x}", data.len());
             let source = Some(file.start.source);
-            let fault = file.has(FaultKind::Weird { name: "file_offset_overflow", addl, source });
+            let weird = FileWeirdFacts { name: "file_offset_overflow", addl, source };
+            self.faults.push(file.weird(logs, now, &mut self.options.sampling, weird));
             file.deliver_at(offset, &data[..room as usize]);
-            self.faults.push(fault);
             return self.end_if_complete(logs, now, id);
         }
         file.deliver_at(offset, data);
@@ -762,7 +806,7 @@ impl Files {
                 }
             }
             if !file.dormant {
-                file.finish(logs, now, &mut self.faults, self.options.extract.as_ref());
+                file.finish(logs, now, &mut self.faults, &mut self.options);
             }
         }
     }
@@ -798,7 +842,7 @@ impl Files {
                 self.unpack_rest(logs, now, id);
             }
             let Some(file) = numbered(&mut self.files, id) else { return };
-            file.finish(logs, now, &mut self.faults, self.options.extract.as_ref());
+            file.finish(logs, now, &mut self.faults, &mut self.options);
             // Kept for its name until its protocol says that it ended.
             file.dormant = true;
             file.due = Time::MAX;
@@ -855,7 +899,7 @@ impl Files {
                 self.unpack_rest(logs, due, FileId { index, number });
             }
             if let Some(file) = numbered(&mut self.files, FileId { index, number }) {
-                file.finish(logs, due, &mut self.faults, self.options.extract.as_ref());
+                file.finish(logs, due, &mut self.faults, &mut self.options);
                 file.dormant = true;
             }
             return;
@@ -895,7 +939,7 @@ impl Files {
                 self.unpack_rest(logs, now, id);
             }
             if let Some(file) = numbered(&mut self.files, id) {
-                file.finish(logs, now, &mut self.faults, self.options.extract.as_ref());
+                file.finish(logs, now, &mut self.faults, &mut self.options);
                 file.dormant = true;
                 file.due = Time::MAX;
             }

@@ -6,6 +6,7 @@ use gannet_base::Addr;
 use gannet_event::Event;
 use gannet_event::Events;
 use gannet_event::FileRef;
+use gannet_event::Sinks;
 
 use crate::events::CertificateFacts;
 use crate::events::Constraints;
@@ -18,10 +19,38 @@ use crate::events::X509Extension;
 use crate::events::X509Opaque;
 use crate::events::X509Timestamp;
 use crate::x509::Certificate;
+use crate::x509::Weird;
 use crate::x509::text;
+use crate::x509::text::Extension;
 
-/// Raises the events of a certificate: what it says, and its extensions.
-pub fn certificate(events: &mut Events, f: FileRef, der: &[u8], certificate: &Certificate) {
+/// Raises the events of a certificate: what it says, and its extensions. Calls `weird` with each of its weirds where that comes
+/// among them.
+pub fn certificate(
+    sinks: &mut Sinks,
+    f: FileRef,
+    der: &[u8],
+    certificate: &Certificate,
+    weird: &mut dyn FnMut(&mut Sinks, Weird),
+) {
+    let of_extensions = certificate.weirds.iter().filter(|weird| weird.extension().is_some());
+    let of_times = certificate.weirds.iter().filter(|weird| weird.extension().is_none());
+    of_times.for_each(|w| weird(sinks, *w));
+    facts(&mut sinks.events, f, der, certificate);
+    if certificate.weirds.is_empty() {
+        return extensions(&mut sinks.events, f, der, certificate);
+    }
+    let mut left: Vec<_> = of_extensions.copied().collect();
+    for extension in text::extensions(der).unwrap_or_default() {
+        extension_seen(&mut sinks.events, f, &extension);
+        let is_its = |weird: &mut Weird| weird.extension() == Some(extension.short_name);
+        left.extract_if(.., is_its).for_each(|w| weird(sinks, w));
+        extension_facts(&mut sinks.events, f, &extension, certificate);
+    }
+    left.into_iter().for_each(|w| weird(sinks, w));
+}
+
+/// Raises the event of what a certificate says.
+fn facts(events: &mut Events, f: FileRef, der: &[u8], certificate: &Certificate) {
     let key = certificate.key.as_ref();
     if events.wants::<X509Certificate<'_>>() {
         events.raise(&X509Certificate {
@@ -45,6 +74,10 @@ pub fn certificate(events: &mut Events, f: FileRef, der: &[u8], certificate: &Ce
             },
         });
     }
+}
+
+/// Raises the events of the extensions of a certificate, if one is wanted.
+fn extensions(events: &mut Events, f: FileRef, der: &[u8], certificate: &Certificate) {
     let all = [
         X509Extension::DECL,
         X509Timestamp::DECL,
@@ -55,20 +88,33 @@ pub fn certificate(events: &mut Events, f: FileRef, der: &[u8], certificate: &Ce
         return;
     }
     for extension in text::extensions(der).unwrap_or_default() {
-        if events.wants::<X509Extension<'_>>() {
-            let ext = ExtensionFacts::of(&extension);
-            events.raise(&X509Extension { f, ext });
-        }
-        match extension.short_name {
-            "basicConstraints" => constraints(events, f, certificate),
-            "subjectAltName" => names(events, f, certificate),
-            _ if events.wants::<X509Timestamp<'_>>() => {
-                for timestamp in &extension.timestamps {
-                    events.raise(&X509Timestamp::of(f, timestamp));
-                }
+        extension_seen(events, f, &extension);
+        extension_facts(events, f, &extension, certificate);
+    }
+}
+
+fn extension_seen(events: &mut Events, f: FileRef, extension: &Extension) {
+    if events.wants::<X509Extension<'_>>() {
+        let ext = ExtensionFacts::of(extension);
+        events.raise(&X509Extension { f, ext });
+    }
+}
+
+fn extension_facts(
+    events: &mut Events,
+    f: FileRef,
+    extension: &Extension,
+    certificate: &Certificate,
+) {
+    match extension.short_name {
+        "basicConstraints" => constraints(events, f, certificate),
+        "subjectAltName" => names(events, f, certificate),
+        _ if events.wants::<X509Timestamp<'_>>() => {
+            for timestamp in &extension.timestamps {
+                events.raise(&X509Timestamp::of(f, timestamp));
             }
-            _ => {}
         }
+        _ => {}
     }
 }
 

@@ -7,6 +7,7 @@ pub(crate) use queue::Queue;
 
 use std::collections::VecDeque;
 
+use gannet_event::Command;
 use gannet_event::Recording;
 use gannet_event::Sinks;
 use gannet_log::Key;
@@ -100,6 +101,21 @@ impl Decider {
     /// Events have a listener.
     pub fn listen(&mut self) {
         self.is_listening = true;
+    }
+
+    /// Samples weirds as the shards do after these commands.
+    pub fn sample(&mut self, commands: &[Command]) {
+        for command in commands {
+            match command {
+                Command::Setting { name, value } => {
+                    self.weirds.sampling.set(name, *value);
+                }
+                Command::WeirdNames { exempt, global } => {
+                    self.weirds.sampling.set_names(exempt, global);
+                }
+                _ => {}
+            }
+        }
     }
 
     /// Decides about everything that comes before `until`, which must be complete: of all `parts`

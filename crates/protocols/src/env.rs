@@ -32,6 +32,7 @@ use crate::policy::View;
 use crate::policy::weirds;
 use crate::stack::streams::ReportedStreams;
 use crate::steering::Steering;
+use crate::weird::FileWeirdSeen;
 use crate::weird::Weirds;
 
 /// Options of the protocol stage.
@@ -577,8 +578,9 @@ fn tell(
     fault: &ContentFault,
 ) {
     match &fault.kind {
-        FaultKind::Weird { name, addl, source } => {
-            weirds.file(logs, now, fault.fuid, name, addl, *source);
+        FaultKind::Weird { name, addl, source, is_sampled_out } => {
+            let (fuid, source, is_sampled_out) = (fault.fuid, *source, *is_sampled_out);
+            weirds.file(logs, now, &FileWeirdSeen { fuid, name, addl, source, is_sampled_out });
         }
         FaultKind::Violation { analyzer, reason } => {
             failure::log_file(logs, now, fault, analyzer, reason);

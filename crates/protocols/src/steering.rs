@@ -1,6 +1,13 @@
 //! Which analyzers may start, and on which ports: what scripts change while packets are read.
 
 mod commands;
+mod detection;
+
+pub use detection::BUFFER;
+pub use detection::CHUNKS;
+pub(crate) use detection::DetectionLimits;
+pub(crate) use detection::MOST_BYTES;
+pub(crate) use detection::MOST_CHUNKS;
 
 use std::collections::HashMap;
 use std::collections::HashSet;
@@ -22,6 +29,10 @@ pub(crate) struct Steering {
     /// Ports that scripts registered; `None` while the registry's own hold.
     ports: Option<HashMap<(u8, u16), Vec<Tag>, KeyedHash>>,
     disabled: HashSet<Tag, KeyedHash>,
+    /// No analyzer starts for a port.
+    ignores_ports: bool,
+    /// How much of the beginning of a connection is looked at for analyzers.
+    pub(crate) detection: DetectionLimits,
     /// Ports that servers are likely to have, where scripts say so.
     likely: Option<HashSet<(u8, u16), KeyedHash>>,
     /// Ports of tunnels over UDP, where scripts say so, with the usual port of each tunnel.
@@ -109,12 +120,13 @@ impl Steering {
     /// Whether no script changed anything.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
-        self.ports.is_none() && self.disabled.is_empty()
+        self.ports.is_none() && self.disabled.is_empty() && !self.ignores_ports
     }
 
     /// Analyzers that are tried at once on a port.
     pub(crate) fn by_port(&self, proto: Proto, port: u16) -> Vec<Tag> {
         let all = match &self.ports {
+            _ if self.ignores_ports => Vec::new(),
             None => by_port(proto, port).to_vec(),
             Some(ports) => ports.get(&(number(proto), port)).cloned().unwrap_or_default(),
         };
@@ -130,11 +142,7 @@ impl Steering {
     /// Whether an analyzer may be started for what a connection begins with.
     #[inline]
     pub(crate) fn may_detect(&self, tag: Tag) -> bool {
-        // Where nothing is kept of how connections begin, nothing is found by that.
-        let keeps = self.settings.get("dpd_buffer_size") != Some(&0);
-        keeps
-            && self.detected.as_ref().is_none_or(|tags| tags.contains(&tag))
-            && self.may_start(tag)
+        self.detected.as_ref().is_none_or(|tags| tags.contains(&tag)) && self.may_start(tag)
     }
 
     /// Whether no analyzer starts for what a connection begins with.

@@ -20,6 +20,11 @@ pub(crate) fn of_script(text: &[u8]) -> Vec<u8> {
     lines.join(&b'\n')
 }
 
+/// The lines of documentation above the definition of a function whose name begins at the offset `start`.
+pub(crate) fn of_body(text: &[u8], start: usize) -> Vec<u8> {
+    before(&text[..start.min(text.len())]).join(&b'\n')
+}
+
 /// The `##` lines that end `text`. Empty lines and other comments between them do not part them.
 fn before(text: &[u8]) -> Vec<&[u8]> {
     let mut lines = Vec::new();
@@ -50,8 +55,14 @@ fn before(text: &[u8]) -> Vec<&[u8]> {
 
 /// The `##<` comments between the end of the declaration that `text` begins with and the next token.
 fn after(text: &[u8]) -> Vec<&[u8]> {
-    let mut lines = Vec::new();
     let mut rest = declaration_end(text);
+    // Only comments are between the last name of an enumeration and what closes that.
+    let name = text.iter().take_while(|byte| byte.is_ascii_alphanumeric() || b"_:".contains(byte));
+    let behind_name = &text[name.count()..];
+    if rest.first().is_some_and(|byte| b")]}".contains(byte)) {
+        rest = behind_name;
+    }
+    let mut lines = Vec::new();
     loop {
         rest = rest.trim_ascii_start();
         if rest.first() != Some(&b'#') {
@@ -130,6 +141,8 @@ export {
 		## The first kind.
 		ONE,
 		TWO,   ##< The second kind.
+		THREE  ##< The third
+		       ##< kind.
 	};
 
 	## What happened.
@@ -167,12 +180,15 @@ global other = 2; ##< Another.
         assert_eq!(documented("plain:"), "");
         assert_eq!(documented("ONE"), "The first kind.");
         assert_eq!(documented("TWO"), "The second kind.");
+        assert_eq!(documented("THREE"), "The third\nkind.");
         assert_eq!(documented("Info:"), "What happened.");
         assert_eq!(documented("often ="), "How often.");
         assert_eq!(documented("Pair:"), "A pair.");
         assert_eq!(documented("idle"), "Does nothing.");
         assert_eq!(documented("other"), "Another.");
         assert_eq!(documented("first:"), "");
+        let idle = SCRIPT.windows(4).position(|text| text == b"idle").unwrap();
+        assert_eq!(of_body(SCRIPT, idle), b"Does nothing.");
         assert_eq!(of_declaration(SCRIPT, usize::MAX), b"");
     }
 
@@ -189,6 +205,7 @@ global other = 2; ##< Another.
             start in 0_usize..70,
         ) {
             let _ = of_declaration(&text, start);
+            let _ = of_body(&text, start);
             let _ = of_script(&text);
         }
     }

@@ -90,9 +90,10 @@ impl Shard {
         }
         if self.env.logs.events.any() {
             let option = match proto {
-                Proto::Tcp => "tcp_inactivity_timeout",
-                Proto::Udp => "udp_inactivity_timeout",
-                _ => "icmp_inactivity_timeout",
+                // That of TCP holds once the connection is established.
+                Proto::Tcp | Proto::Udp => "udp_inactivity_timeout",
+                Proto::Icmp => "icmp_inactivity_timeout",
+                _ => "unknown_ip_inactivity_timeout",
             };
             let seconds = self.env.setting(option, 0);
             if seconds > 0 {
@@ -187,8 +188,10 @@ impl Shard {
         }
         let Some(slot) = self.table.get_mut(index) else { return };
         let most = self.env.setting(MAX_CHANGES_OPTION, MAX_TUNNEL_CHANGES.into());
-        let allowed = u64::from(changes) < most.min(u8::MAX.into());
-        slot.ext.rare().encapsulation = (*encapsulation, changes + u8::from(allowed));
+        // 0 is no limit.
+        let allowed = most == 0 || u64::from(changes) < most.min(u8::MAX.into());
+        let counted = changes.saturating_add(u8::from(allowed));
+        slot.ext.rare().encapsulation = (*encapsulation, counted);
         if !allowed {
             slot.conn.set_weird();
             let name = "tunnel_max_changes_per_connection_exceeded";

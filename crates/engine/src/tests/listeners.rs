@@ -185,11 +185,13 @@ fn a_capture_without_packets_ends_where_time_begins() {
 #[test]
 fn a_connection_of_the_last_packet_times_out_if_it_is_long_ago() {
     let frame = |from: u16| ethernet(0x0800, &datagram(from, 9_000, b"x"));
-    let count = |second: f64| {
-        let capture = capture(LinkType::ETHERNET, &[(1_000.0, frame(1)), (second, frame(2))]);
-        heard(&capture, Options::default(), &["connection_timeout"], "\"id\"").0.len()
-    };
-    assert_eq!([count(1_001.0), count(990.0), count(10.0)], [0, 0, 1]);
+    for name in ["connection_timeout", "gannet::connection_inactive"] {
+        let count = |second: f64| {
+            let capture = capture(LinkType::ETHERNET, &[(1_000.0, frame(1)), (second, frame(2))]);
+            heard(&capture, Options::default(), &[name], "\"id\"").0.len()
+        };
+        assert_eq!([count(1_001.0), count(990.0), count(10.0)], [0, 0, 1]);
+    }
 }
 
 /// A connection whose originator sends 1,000 bytes, and again others in place of the last two.
@@ -594,6 +596,13 @@ fn ends_that_are_reported_after_a_delay_remove_the_connection() {
     assert!(early.starts_with(reported), "{early}");
     let late = events(&partial, "connection_partial_close", Some(("tcp_partial_close_delay", 100)));
     assert!(late.starts_with("net_done"), "{late}");
+    // Both sides close: it is not silence that ends the connection.
+    let closed = [(false, fin | ack), (true, fin | ack), (false, ack)];
+    let closed = segments(&[&up[..], &closed].concat());
+    let reported = "connection_timeout connection_state_remove net_done";
+    assert!(events(&closed, "connection_timeout", None).starts_with(reported));
+    let inactive = events(&closed, "gannet::connection_inactive", None);
+    assert!(inactive.starts_with("connection_state_remove net_done"), "{inactive}");
     // Nothing waits for what is not reported.
     assert!(events(&partial, "connection_timeout", None).starts_with("net_done"));
 }
@@ -632,19 +641,23 @@ fn scripts_limit_tunnels_choose_their_ports_and_ignore_unknown_transports() {
     let nested = (0..2).fold(inner, |inner, _| frame::ipv4(CLIENT, SERVER, 4, 1, &inner));
     let nested = ethernet(0x0800, &nested);
     assert_eq!(heard(nested.clone(), vec![depth(2)]), ["new_connection"]);
-    assert_eq!(heard(nested, vec![depth(1)]), ["flow_weird"]);
+    assert_eq!(heard(nested.clone(), vec![depth(1)]), ["flow_weird"]);
+    assert_eq!(heard(nested, vec![depth(0)]), ["flow_weird"]);
     let other = ethernet(0x0800, &frame::ipv4(CLIENT, SERVER, 200, 1, b"x"));
     assert_eq!(heard(other.clone(), vec![unknown(false), unknown(true)]), ["new_connection"]);
     assert!(heard(other, vec![unknown(false)]).is_empty());
-    // The first change is one too many.
+    // The second change is one too many; 0 is no limit.
     let changes = |commands| {
-        let of = |port| frame::ipv4(CLIENT, SERVER, 4, 1, &datagram(4_000, port, b"in"));
-        let frames = [datagram(4_000, 9_000, b"in"), of(9_000)].map(|ip| ethernet(0x0800, &ip));
+        let within = |ip: &[u8]| frame::ipv4(CLIENT, SERVER, 4, 1, ip);
+        let plain = datagram(4_000, 9_000, b"in");
+        let once = within(&plain);
+        let frames = [within(&once), once, plain].map(|ip| ethernet(0x0800, &ip));
+        let frames = [2, 1, 0].map(|n: usize| frames[n].clone());
         let frames = frames.map(|frame| (0.0, frame));
         asked(&capture(LinkType::ETHERNET, &frames), &["conn_weird"], commands).len()
     };
     let most = |value| Command::Setting { name: "Tunnel::max_changes_per_connection", value };
-    assert_eq!([changes(vec![]), changes(vec![most(1)]), changes(vec![most(0)])], [0, 0, 1]);
+    assert_eq!([changes(vec![]), changes(vec![most(0)]), changes(vec![most(1)])], [0, 0, 1]);
     // A port of scripts marks tunnels, and a usual one that they do not have marks none.
     let inner = ethernet(0x0800, &datagram(4_000, 9_000, b"in"));
     let payload = [&[8, 0, 0, 0, 0, 0, 1, 0], &inner[..]].concat();

@@ -328,7 +328,7 @@ fn a_part_beyond_the_last_place_there_is_is_odd() {
     w.files.data_at(&mut w.logs, now, f, u64::MAX, b"append me.");
     let (name, source) = ("file_offset_overflow", Some("SMB"));
     let addl = "offset=ffffffffffffffff len=a".to_owned();
-    let kind = FaultKind::Weird { name, addl, source };
+    let kind = FaultKind::Weird { name, addl, source, is_sampled_out: false };
     assert_eq!(w.files.take_faults(), [ContentFault { fuid, conn, kind }]);
     w.files.data_at(&mut w.logs, now, f, u64::MAX - 5, b"12345six");
     assert_eq!(w.files.take_faults().len(), 1);
@@ -344,9 +344,12 @@ fn connections_over_the_same_ends_are_one() {
     let f = w.start(start());
     let own = w.files.get(f).unwrap().id;
     let uid = |n| UidSource::new(0).connection(n, 0);
-    assert!(!w.files.join(f, uid(2), own));
+    assert!(!w.files.join(&mut w.logs, Time::from_secs(1), f, uid(2), own));
     let other = ConnId { orig_p: 2, ..own };
-    assert!(w.files.join(f, uid(3), other) && !w.files.join(f, uid(4), other));
+    assert!(
+        w.files.join(&mut w.logs, Time::from_secs(1), f, uid(3), other)
+            && !w.files.join(&mut w.logs, Time::from_secs(1), f, uid(4), other)
+    );
     w.files.end(&mut w.logs, Time::from_secs(2), f);
     assert_eq!(w.rows().len(), 2);
 }
@@ -417,8 +420,32 @@ fn an_ocsp_response_that_is_cut_is_odd() {
     w.files.finish(&mut w.logs, Time::from_secs(3), |_, fault| faults.push(fault.clone()));
     let conn = w.files.get(f).map(|f| (f.uid, f.id));
     let name = crate::ocsp::RESPONSE_ERROR_WEIRD;
-    let kind = FaultKind::Weird { name, addl: String::new(), source: None };
+    let addl = String::new();
+    let kind = FaultKind::Weird { name, addl, source: None, is_sampled_out: false };
     assert_eq!(faults, [ContentFault { fuid, conn, kind }]);
+}
+
+#[test]
+fn a_weird_is_an_event_before_the_end_of_its_file() {
+    for (threshold, expected) in
+        [(1, &["file_weird", "file_state_remove"][..]), (0, &["file_state_remove"])]
+    {
+        let (mut w, heard) = World::listening(&["file_weird", "file_state_remove"]);
+        let sampling = &mut w.files.sampling().rate;
+        (sampling.threshold, sampling.each) = (threshold, 0);
+        let f = w.start(FileStart { mime_type: Some("application/ocsp-response"), ..start() });
+        w.files.data(&mut w.logs, Time::from_secs(2), f, b"\x30\x82\x03\xb6\x0a\x01\x00");
+        w.files.end(&mut w.logs, Time::from_secs(2), f);
+        w.logs.events.drain();
+        let heard = heard.lock().unwrap();
+        let names: Vec<_> = heard.iter().filter_map(|line| line.split(' ').next()).collect();
+        assert_eq!(names, expected);
+        let left_out = w.files.take_faults().into_iter().map(|fault| match fault.kind {
+            FaultKind::Weird { is_sampled_out, .. } => is_sampled_out,
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(left_out.collect::<Vec<_>>(), [threshold == 0]);
+    }
 }
 
 /// Each analyzer that keeps the whole file reports that the file is too long for it.
@@ -623,6 +650,20 @@ fn gaps_count_towards_a_limit_of_extraction_on_request() {
         let heard = heard.lock().unwrap();
         let count = heard.iter().filter(|line| line.contains("limit")).count();
         assert_eq!(count, limits, "{heard:?}");
+    }
+}
+
+#[test]
+fn a_file_is_given_up_after_as_long_as_scripts_say() {
+    for (seconds, expected) in [(120, 0), (10, 1)] {
+        let mut w = World::new();
+        w.files.give_up_after(Interval::from_secs(seconds));
+        let f = w.start(start());
+        w.files.data(&mut w.logs, Time::from_secs(2), f, b"x");
+        let late = Time::from_secs(60);
+        w.files.expire(&mut w.logs, late, late, |_, _| ());
+        w.files.expire(&mut w.logs, late, late, |_, _| ());
+        assert_eq!(w.rows().len(), expected);
     }
 }
 

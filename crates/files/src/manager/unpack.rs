@@ -5,10 +5,11 @@ use std::sync::atomic::Ordering;
 use gannet_base::Time;
 use gannet_event::Sinks;
 
-use super::FaultKind;
 use super::FileId;
 use super::FileStart;
+use super::FileWeirdFacts;
 use super::Files;
+use super::numbered;
 use crate::events::ZipEndOfDirectory;
 use crate::events::ZipEntry;
 use crate::events::ZipFile;
@@ -75,7 +76,7 @@ impl Files {
                 }
                 Ok(Some(Item::Data(data))) => {
                     let Some(entry) = archive.entry else { continue };
-                    if self.may_unpack(id, data.len() as u64) {
+                    if self.may_unpack(logs, now, id, data.len() as u64) {
                         self.data(logs, now, entry, data);
                     } else {
                         archive.parser.stop();
@@ -120,7 +121,7 @@ impl Files {
         let nesting = file.nesting.get_or_insert_default();
         if nesting.depth >= MAX_NESTED_ARCHIVES {
             let addl = MAX_NESTED_ARCHIVES.to_string();
-            self.weird(id, "zip_nested_archives_limit_reached", addl);
+            self.weird(logs, now, id, "zip_nested_archives_limit_reached", addl);
             return None;
         }
         let nesting = Nesting { depth: nesting.depth + 1, left: nesting.left.clone() };
@@ -143,7 +144,7 @@ impl Files {
             file.nesting = Some(Box::new(nesting));
         }
         if self.make_room(logs, now, its, is_hub) {
-            self.weird(its, "files_limit_reached", String::new());
+            self.weird(logs, now, its, "files_limit_reached", String::new());
         }
         self.raise_new(logs, its, None);
         self.obey(logs, its);
@@ -170,22 +171,22 @@ impl Files {
     }
 
     /// Whether entries of an archive may have more bytes; reports the limit.
-    fn may_unpack(&mut self, id: FileId, len: u64) -> bool {
+    fn may_unpack(&mut self, logs: &mut Sinks, now: Time, id: FileId, len: u64) -> bool {
         let Some(nesting) = self.get(id).and_then(|file| file.nesting.as_ref()) else {
             return false;
         };
         let take = |left: u64| left.checked_sub(len);
         let may = nesting.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok();
         if !may {
-            self.weird(id, "zip_contents_limit_reached", MAX_UNPACKED.to_string());
+            self.weird(logs, now, id, "zip_contents_limit_reached", MAX_UNPACKED.to_string());
         }
         may
     }
 
-    fn weird(&mut self, id: FileId, name: &'static str, addl: String) {
-        let kind = FaultKind::Weird { name, addl, source: Some(ZIP) };
-        let fault = self.get(id).map(|file| file.has(kind));
-        self.faults.extend(fault);
+    fn weird(&mut self, logs: &mut Sinks, now: Time, id: FileId, name: &'static str, addl: String) {
+        let Some(file) = numbered(&mut self.files, id) else { return };
+        let weird = FileWeirdFacts { name, addl, source: Some(ZIP) };
+        self.faults.push(file.weird(logs, now, &mut self.options.sampling, weird));
     }
 }
 
@@ -203,6 +204,7 @@ mod tests {
 
     use super::*;
     use crate::manager::ContentFault;
+    use crate::manager::FaultKind;
     use crate::manager::testing;
     use crate::zip::tests::deflated;
     use crate::zip::tests::directory;

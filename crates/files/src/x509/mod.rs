@@ -70,6 +70,15 @@ impl Weird {
         }
     }
 
+    /// The short name of the extension that it is about; `None` for those of times.
+    pub fn extension(self) -> Option<&'static str> {
+        match self {
+            Self::BasicConstraints => Some("basicConstraints"),
+            Self::AlternativeNames | Self::AddressLength(_) => Some("subjectAltName"),
+            _ => None,
+        }
+    }
+
     /// Its addition in the weird log; empty for most.
     pub fn addition(self) -> String {
         match self {

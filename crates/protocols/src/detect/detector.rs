@@ -11,11 +11,9 @@ use crate::Context;
 use crate::Piece;
 use crate::Replay;
 use crate::Tag;
-
-/// Bytes of both sides that are looked at; the chunk that goes beyond still counts as a whole.
-pub const BUFFER: usize = 1024;
-/// Chunks of both sides that are looked at.
-pub const CHUNKS: u8 = 100;
+use crate::steering::DetectionLimits;
+use crate::steering::MOST_BYTES;
+use crate::steering::MOST_CHUNKS;
 
 /// In place of a number of chunks: nothing more is looked at.
 const DONE: u8 = u8::MAX;
@@ -43,10 +41,10 @@ const SILENT_RULES: [fn(&[u8]) -> bool; 2] = [
     |d| matches!(d, [5, 0 | 1, 0..=0x13, ..]),
     |d| (4..=7).any(|n| d.get(n..n + 2) == Some(b"MQ")),
 ];
-const _: () = assert!(size_of::<Detector>() <= 16 && CHUNKS + 1 < DONE);
+const _: () = assert!(size_of::<Detector>() <= 16 && MOST_CHUNKS + 1 < DONE);
 
 // Stored lengths fit.
-const _: () = assert!(BUFFER <= kept::MAX_CHUNK);
+const _: () = assert!(MOST_BYTES <= kept::MAX_CHUNK);
 
 impl Detector {
     /// Has seen nothing yet.
@@ -73,10 +71,10 @@ impl Detector {
     }
 
     /// A chunk more: whether it is the last one.
-    fn is_last(&mut self, data: &[u8]) -> bool {
+    fn is_last(&mut self, limits: DetectionLimits, data: &[u8]) -> bool {
         let bytes = self.kept.as_ref().map_or(0, |kept| kept.len()) + data.len();
         self.chunks += 1;
-        bytes > BUFFER || self.chunks > CHUNKS
+        limits.exceeded_by_bytes(bytes) || limits.exceeded_by_chunks(self.chunks)
     }
 
     /// There is enough.
@@ -118,7 +116,7 @@ impl Analyze for Detector {
         if self.is_done() {
             return;
         }
-        let is_last = self.is_last(data);
+        let is_last = self.is_last(cx.env.steering.detection, data);
         let mut kept = self.kept.take();
         let before = kept.as_ref().map_or(0, |kept| kept.side(from).len());
         // The last chunk need not be stored, unless it continues others.
@@ -160,10 +158,10 @@ impl Analyze for Detector {
         }
     }
 
-    fn gap(&mut self, _cx: &mut Context<'_>, from: Dir, len: u64) {
+    fn gap(&mut self, cx: &mut Context<'_>, from: Dir, len: u64) {
         if !self.is_done() && self.chunks > 0 {
             self.chunks += 1;
-            if self.chunks > CHUNKS {
+            if cx.env.steering.detection.exceeded_by_chunks(self.chunks) {
                 return self.stop();
             }
             self.kept.get_or_insert_default().gap(from, len);
@@ -189,7 +187,7 @@ impl Analyze for Detector {
                 }
             }
         }
-        if self.is_last(data) {
+        if self.is_last(cx.env.steering.detection, data) {
             return self.stop();
         }
         let kept = self.kept.get_or_insert_default();
@@ -201,6 +199,8 @@ impl Analyze for Detector {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::steering::BUFFER;
+    use crate::steering::CHUNKS;
     use crate::testing::Harness;
     use gannet_base::Proto;
 
@@ -261,6 +261,26 @@ mod tests {
         let mut hello = b"HTTP/1.1 200".to_vec();
         hello.resize(5000, b'x');
         assert_eq!(run(&[(Dir::Resp, &hello)]).len(), 1);
+    }
+
+    #[test]
+    fn scripts_say_how_much_is_looked_at() {
+        let get: (Dir, &[u8]) = (Dir::Orig, b"GET / HTTP/1.1\r\n");
+        let answer: (Dir, &[u8]) = (Dir::Resp, b"HTTP/1.1 200");
+        let found = |name, value, chunks: &[(Dir, &[u8])]| {
+            let mut h = Harness::new(Proto::Tcp, 9999);
+            h.env.steer(h.now, gannet_event::Command::Setting { name, value });
+            let mut d = Detector::new(&mut h.cx());
+            for (dir, data) in chunks {
+                d.stream(&mut h.cx(), *dir, data);
+            }
+            h.starts.len()
+        };
+        // The first chunk is looked at in any case.
+        let bytes = |most| found("dpd_buffer_size", most, &[get, answer]);
+        assert_eq!([0, 15, 16, 1 << 40].map(bytes), [1, 1, 2, 2]);
+        let chunks = |most| found("dpd_max_packets", most, &[(Dir::Resp, b"x"), get, answer]);
+        assert_eq!([0, 1, 1 << 40].map(chunks), [0, 1, 1]);
     }
 
     #[test]

@@ -18,8 +18,8 @@ mod rules;
 mod sides;
 pub(crate) mod text;
 
-pub use detector::BUFFER;
-pub use detector::CHUNKS;
+pub use crate::steering::BUFFER;
+pub use crate::steering::CHUNKS;
 pub use detector::Detector;
 pub(crate) use rule::Class;
 pub(crate) use rule::TcpRule;

@@ -1,5 +1,6 @@
 use gannet_base::Addr;
 use gannet_base::Dir;
+use gannet_base::Interval;
 use gannet_base::Proto;
 use gannet_event::Connection;
 use gannet_flow::Conn;
@@ -53,8 +54,11 @@ impl Analyzer {
             let every = cx.env.setting("dns_session_timeout", CHECK_EVERY.into());
             let every = u16::try_from(every).unwrap_or(u16::MAX).max(1);
             // Silence of a second less is enough, so that a query with one reply ends at the first check.
-            cx.conn.set_timeout(every - 1);
-            cx.conn.look_every = every;
+            // A connection that is silent for longer ends before.
+            if cx.conn.timeout() >= Interval::from_secs(every.into()) {
+                cx.conn.set_timeout(every - 1);
+                cx.conn.look_every = every;
+            }
         }
         Self {
             slot: None,

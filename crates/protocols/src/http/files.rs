@@ -95,7 +95,7 @@ impl BodyFile {
                 if let Some(total) = total_bytes {
                     env.files.set_total(id, total);
                 }
-                let is_new = named && env.files.join(id, uid, conn);
+                let is_new = named && env.files.join(&mut env.logs, s.cx.now, id, uid, conn);
                 if is_new && env.logs.events.any() {
                     let c = crate::conn_state::mention(&mut env.logs, s.cx.conn);
                     env.files.raise_joined(&mut env.logs, id, c);

@@ -1,4 +1,5 @@
 use gannet_base::Dir;
+use gannet_base::Interval;
 use gannet_base::Proto;
 
 use super::events::*;
@@ -43,8 +44,11 @@ impl Analyzer {
             let every = cx.env.setting("netbios_ssn_session_timeout", LOOK_EVERY.into());
             let every = u16::try_from(every).unwrap_or(u16::MAX).max(1);
             // Silence of a second less is enough, so that a connection with one answer ends at the first look.
-            cx.conn.set_timeout(every - 1);
-            cx.conn.look_every = every;
+            // A connection that is silent for longer ends before.
+            if cx.conn.timeout() >= Interval::from_secs(every.into()) {
+                cx.conn.set_timeout(every - 1);
+                cx.conn.look_every = every;
+            }
         }
         let side = || Side { frames: Frames::new(MAX_MESSAGE), is_over: false };
         Self { sides: [side(), side()] }
@@ -147,7 +151,6 @@ impl Analyze for Analyzer {
 mod tests {
     use super::*;
     use crate::testing::Harness;
-    use gannet_base::Interval;
     use proptest::prelude::*;
 
     fn weirds(h: &Harness) -> Vec<(String, String)> {

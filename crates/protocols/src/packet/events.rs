@@ -676,6 +676,12 @@ gannet_event::events! {
         c: Connection = "c",
     }
 
+    /// A connection ended because it was silent for longer than its timeout, and not because its protocol looked at it.
+    pub struct ConnectionInactive = "gannet::connection_inactive", opt_in {
+        /// The connection.
+        c: Connection = "c",
+    }
+
     /// A datagram of the originator.
     pub struct UdpRequest = "udp_request", opt_in {
         /// The connection.

@@ -82,7 +82,7 @@ pub(super) fn data(
     let (id, is_new, begun) = match known {
         Some(id) if !cx.env.files.is_over(id) => {
             cx.raise_file_handle_of_none(Tag::Smb, from);
-            (id, cx.env.files.join(id, uid, conn), None)
+            (id, cx.env.files.join(&mut cx.env.logs, cx.now, id, uid, conn), None)
         }
         _ => {
             if let Some(id) = known {

@@ -114,6 +114,23 @@ mod tests {
     }
 
     #[test]
+    fn weirds_of_a_certificate_are_weirds_of_its_file() {
+        let mut h = Harness::new(Proto::Tcp, 443);
+        h.listen("file_weird");
+        session(&mut h, b"example.com");
+        let row = &h.rows("weird")[0];
+        assert_eq!((&*row["name"], &*row["uid"]), ("x509_cert_parse_error", "-"));
+        // The second certificate of the chain; the listener shows no facts of the file.
+        let fuid = h.env.uids.file(h.conn.uid, u64::MAX - 2);
+        assert_eq!(row["addl"], fuid.to_string());
+        assert_eq!(h.events(), [r#"file_weird "addl":"","source":"""#]);
+        // Its name does not depend on listeners.
+        let mut silent = Harness::new(Proto::Tcp, 443);
+        session(&mut silent, b"example.com");
+        assert_eq!(silent.rows("weird"), h.rows("weird"));
+    }
+
+    #[test]
     fn what_does_not_parse_is_remembered_too() {
         let mut c = Certificates::default();
         assert!(c.parse(b"no certificate").is_none());

@@ -1,17 +1,22 @@
 //! Raises events whose arguments are read only for them, and those of certificates: each certificate is a file
 //! of its own.
 
-use gannet_base::Interval;
+use gannet_base::Uid;
 use gannet_event::FilePart;
+use gannet_event::FileRef;
 use gannet_event::FileState;
+use gannet_event::Sinks;
+use gannet_event::WeirdSamples;
 use gannet_files::events::FileHash;
 use gannet_files::events::FileNew;
 use gannet_files::events::FileOverNewConnection;
 use gannet_files::events::FileSniff;
 use gannet_files::events::FileStateRemove;
+use gannet_files::events::FileWeird;
 use gannet_files::events::Metadata;
 use gannet_files::hash::HashSelection;
 use gannet_files::hash::Hashes;
+use gannet_files::x509;
 use gannet_files::x509::Certificate;
 use gannet_files::x509_raise;
 
@@ -23,12 +28,10 @@ use super::message::Reader;
 use super::message::SignatureForm;
 use crate::Context;
 use crate::conn_state::mention;
+use crate::weird::FileWeirdSeen;
 
-/// Timeout of a file after silence, as in file events.
-const TIMEOUT: Interval = Interval::from_secs(120);
-
-/// Raises the events of a certificate that was read, or could not be read; `host` says whether it is the
-/// first of its chain, `client` whether the client sent it; `number` is its number in the chain.
+/// Raises the events of a certificate that was read, or could not be read, and reports its weirds; `host` says whether
+/// it is the first of its chain, `client` whether the client sent it; `number` is its number in the chain.
 #[cold]
 pub(super) fn certificate(
     cx: &mut Context<'_>,
@@ -41,8 +44,9 @@ pub(super) fn certificate(
     // Counted down from the largest number, so that the name is no other file's of the connection.
     let ordinal = cx.env.analyzer_ids.next_certificate(cx.conn.uid);
     let fuid = cx.env.uids.file(cx.conn.uid, u64::MAX - 1 - ordinal);
-    let sinks = &mut cx.env.logs;
-    let c = mention(sinks, cx.conn);
+    if !cx.env.logs.events.any() {
+        return weirds(cx, fuid, None, der, certificate);
+    }
     let state = FileState {
         fuid,
         parent: None,
@@ -54,10 +58,20 @@ pub(super) fn certificate(
         total_bytes: None,
         missing_bytes: 0,
         overflow_bytes: 0,
-        timeout: TIMEOUT,
+        timeout: cx.env.files.timeout(),
         bof: None,
         part: FilePart::Certificate(number),
     };
+    file_begins(cx, &state, host, client);
+    let f = cx.env.logs.events.file(FileState { seen_bytes: der.len() as u64, ..state });
+    weirds(cx, fuid, Some(f), der, certificate);
+    file_ends(cx, f, der);
+}
+
+/// Raises the events of a certificate before its contents.
+fn file_begins(cx: &mut Context<'_>, state: &FileState, host: bool, client: bool) {
+    let sinks = &mut cx.env.logs;
+    let c = mention(sinks, cx.conn);
     let f = sinks.events.file(state.clone());
     if sinks.events.wants::<FileNew>() {
         sinks.events.raise(&FileNew { f });
@@ -78,10 +92,42 @@ pub(super) fn certificate(
     }
     sinks.events.drain();
     mention(sinks, cx.conn);
-    let f = sinks.events.file(FileState { seen_bytes: der.len() as u64, ..state });
-    if let Some(certificate) = certificate {
-        x509_raise::certificate(&mut cx.env.logs.events, f, der, certificate);
+}
+
+/// Raises the events of what a certificate says, where it is a file of events, and reports its weirds.
+fn weirds(
+    cx: &mut Context<'_>,
+    fuid: Uid,
+    f: Option<FileRef>,
+    der: &[u8],
+    certificate: Option<&Certificate>,
+) {
+    let mut samples = WeirdSamples::default();
+    let mut seen = Vec::new();
+    let now = cx.now;
+    let env = &mut *cx.env;
+    let mut weird = |sinks: &mut Sinks, name: &'static str, addl: String| {
+        let is_sampled_out = !env.files.sampling().permits(&mut samples, now, name);
+        if let Some(f) = f.filter(|_| !is_sampled_out && sinks.events.wants::<FileWeird<'_>>()) {
+            sinks.events.raise(&FileWeird { name, f, addl: &addl, source: "" });
+        }
+        seen.push((name, addl, is_sampled_out));
+    };
+    let mut weird_of = |sinks: &mut Sinks, w: x509::Weird| weird(sinks, w.name(), w.addition());
+    match (certificate, f) {
+        (Some(c), Some(f)) => x509_raise::certificate(&mut env.logs, f, der, c, &mut weird_of),
+        (Some(c), None) => c.weirds.iter().for_each(|w| weird_of(&mut env.logs, *w)),
+        (None, _) => weird(&mut env.logs, x509::PARSE_ERROR_WEIRD, String::new()),
     }
+    for (name, addl, is_sampled_out) in &seen {
+        let what =
+            FileWeirdSeen { fuid, name, addl, source: None, is_sampled_out: *is_sampled_out };
+        env.weirds.file(&mut env.logs, now, &what);
+    }
+}
+
+/// Raises the events of a certificate behind its contents.
+fn file_ends(cx: &mut Context<'_>, f: FileRef, der: &[u8]) {
     let sinks = &mut cx.env.logs;
     if sinks.events.wants::<FileHash<'_>>() {
         let mut hashes = Hashes::new(HashSelection { md5: true, sha1: true, sha256: true });

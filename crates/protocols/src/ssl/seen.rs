@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use gannet_files::x509;
 use gannet_files::x509::Certificate;
 
 use super::events::CertificateRef;
@@ -21,17 +20,9 @@ pub(crate) fn seen(
     number: u32,
 ) -> Option<Arc<Certificate>> {
     let parsed = cx.env.certificates.parse(der);
-    if cx.env.logs.events.any() {
-        let certificate = parsed.as_ref().map(|(certificate, _)| &**certificate);
-        raise::certificate(cx, source, der, certificate, (host, client), number);
-    }
-    let Some((certificate, digest)) = parsed else {
-        weird(cx, x509::PARSE_ERROR_WEIRD, "");
-        return None;
-    };
-    for &odd in &certificate.weirds {
-        weird(cx, odd.name(), &odd.addition());
-    }
+    let certificate = parsed.as_ref().map(|(certificate, _)| &**certificate);
+    raise::certificate(cx, source, der, certificate, (host, client), number);
+    let (certificate, digest) = parsed?;
     cx.report(&mut CertificateRows, |c| X509Seen {
         c,
         is_client: client,
@@ -40,15 +31,4 @@ pub(crate) fn seen(
         digest,
     });
     Some(certificate)
-}
-
-/// A weird of a file: its name in the logs goes before the addition.
-fn weird(cx: &mut Context<'_>, name: &'static str, addition: &str) {
-    // Certificates are files that files.log leaves out; this one's name is used nowhere else.
-    let fuid = cx.env.uids.file(cx.conn.uid, u64::MAX);
-    let addl = match addition {
-        "" => fuid.to_string(),
-        _ => format!("{fuid}: {addition}"),
-    };
-    cx.env.weirds.net(&mut cx.env.logs, cx.now, name, &addl);
 }

@@ -1,5 +1,6 @@
 //! Requests of scripts about analyzers.
 
+use gannet_base::Interval;
 use gannet_base::Proto;
 use gannet_base::Time;
 use gannet_event::Command;
@@ -115,6 +116,13 @@ impl Env {
                 steering.upgrades = Some(all.into_iter().filter_map(known).collect());
             }
             Command::PipeNames(all) => steering.pipe_names = Some(all.into_iter().collect()),
+            Command::Setting { name, value } if self.weirds.sampling.set(name, value) => {
+                self.files.sampling().set(name, value);
+            }
+            Command::WeirdNames { exempt, global } => {
+                self.weirds.sampling.set_names(&exempt, &global);
+                self.files.sampling().set_names(&exempt, &global);
+            }
             Command::Setting { name, value } => {
                 steering.settings.insert(name, value);
                 let most = usize::try_from(value).unwrap_or(usize::MAX);
@@ -129,8 +137,15 @@ impl Env {
                     }
                     "POP3::max_pending_commands" => self.pending.set(Tag::Pop3, most),
                     "default_file_bof_buffer_size" => self.files.detect_from(most),
+                    "default_file_timeout_interval" => {
+                        let nanos = i64::try_from(value).unwrap_or(i64::MAX);
+                        self.files.give_up_after(Interval::from_nanos(nanos));
+                    }
                     "Files::enable_reassembler" => self.files.reassemble(value != 0),
                     "Files::reassembly_buffer_size" => self.files.hold_at_most(value),
+                    "dpd_ignore_ports" => steering.ignores_ports = value != 0,
+                    "dpd_buffer_size" => steering.detection.set_bytes(most),
+                    "dpd_max_packets" => steering.detection.set_chunks(value),
                     "DCE_RPC::max_cmd_reassembly" => self.pending.set(Tag::DceRpc, most),
                     _ => {}
                 }

@@ -3,7 +3,6 @@
 use gannet_base::Addr;
 use gannet_base::Uid;
 use gannet_event::Connection;
-use gannet_event::FileRef;
 use gannet_event::Id4;
 
 gannet_event::events! {
@@ -63,17 +62,5 @@ gannet_event::events! {
     pub struct WeirdSeen<'a> = "gannet::weird_seen", opt_in, one_thread {
         /// Name of the behaviour.
         name: &'a str = "name",
-    }
-
-    /// A file is unusual.
-    pub struct FileWeird<'a> = "file_weird" {
-        /// Name of the behaviour.
-        name: &'a str = "name",
-        /// The file.
-        f: FileRef = "f",
-        /// Details.
-        addl: &'a [u8] = "addl",
-        /// Name of the analyzer that reports it, if any.
-        source: &'a str = "source",
     }
 }

@@ -3,9 +3,9 @@
 //! A weird has a name and concerns a connection, a pair of hosts, a file, or nothing at all. Two
 //! stages decide whether it becomes a row, the same two that Zeek has:
 //!
-//! 1. *Sampling* by name and subject: after [`SAMPLE_AFTER`] of a kind only every [`SAMPLE_EACH`]th
-//!    passes, until [`WINDOW`] has passed. All names of two hosts share one window, which starts
-//!    with the first of them.
+//! 1. *Sampling* by name and subject: after a number of a kind only every n-th passes, until a window has passed
+//!    ([`WeirdSampling`]). All names of two hosts share one window, which starts
+//!    with the first of them. Weirds of files are sampled where they arise.
 //! 2. *Policy* by name (the private `Action`): most names have one row for each subject within
 //!    [`WINDOW`]; some only one for each originator or connection a day, a few none, and a few a
 //!    notice.log row as well. A periodic [check](Weirds::look) finds expired entries.
@@ -35,7 +35,9 @@ use gannet_base::Time;
 use gannet_base::Uid;
 use gannet_dict::KeyedHash;
 use gannet_event::Id4;
+use gannet_event::SamplingRate;
 use gannet_event::Sinks;
+use gannet_event::WeirdSampling;
 use gannet_flow::Conn;
 
 use self::action::Action;
@@ -52,11 +54,7 @@ use crate::conn_state::mention_unless_known;
 use crate::deferred::Queue;
 use crate::policy::weirds::Stats;
 
-/// Weirds of one name and subject that all count, before sampling begins.
-pub const SAMPLE_AFTER: u64 = 25;
-/// Of the further ones only each so-manieth counts.
-pub const SAMPLE_EACH: u64 = 1000;
-/// How long sampling lasts, and how long a weird that was logged stays suppressed.
+/// How long a weird that was logged stays suppressed.
 pub const WINDOW: Interval = Interval::from_secs(600);
 /// How long a name that is logged once an originator or connection stays silent.
 pub const DAY: Interval = Interval::from_secs(86_400);
@@ -74,6 +72,21 @@ pub struct PacketWeird<'a> {
     pub source: Option<&'static str>,
     /// Whether the packet came through a tunnel: `_in_tunnel` is appended to the name.
     pub in_tunnel: bool,
+}
+
+/// A weird of a file, sampled and raised as an event where it arose.
+#[derive(Clone, Copy, Debug)]
+pub struct FileWeirdSeen<'a> {
+    /// The file.
+    pub fuid: Uid,
+    /// Its name.
+    pub name: &'static str,
+    /// Details, may be empty.
+    pub addl: &'a str,
+    /// The analyzer that saw the file, where Zeek logs it.
+    pub source: Option<&'static str>,
+    /// Whether sampling leaves it out.
+    pub is_sampled_out: bool,
 }
 
 /// A weird, with details as they came from the wire.
@@ -149,6 +162,8 @@ pub struct Weirds {
     pub(crate) stats: Option<Box<Stats>>,
     /// Whether Zeek's scripts run, and report those that are theirs.
     scripted: bool,
+    /// Which of many are left out.
+    pub(crate) sampling: WeirdSampling,
     deferred: Queue<Item>,
 }
 
@@ -173,6 +188,8 @@ impl Item {
     }
 }
 
+const NO_SUBJECT: Subject = Subject { uid: None, id: None, proto: None, file: None };
+
 const NOTHING: ConnId =
     ConnId { orig_h: Addr::v6([0; 16]), resp_h: Addr::v6([0; 16]), orig_p: 0, resp_p: 0 };
 
@@ -183,6 +200,8 @@ struct Subject {
     id: Option<ConnId>,
     /// Transport, where there is a connection.
     proto: Option<Proto>,
+    /// Of a file, whether sampling leaves it out.
+    file: Option<bool>,
 }
 
 impl Weirds {
@@ -231,7 +250,8 @@ impl Weirds {
                 mention(logs, conn);
             }
         }
-        let subject = Subject { uid: Some(conn.uid), id: Some(conn.id), proto: Some(conn.proto) };
+        let subject =
+            Subject { uid: Some(conn.uid), id: Some(conn.id), proto: Some(conn.proto), file: None };
         self.any(logs, now, &subject, &Report { name, addl, source, in_tunnel: false });
     }
 
@@ -244,7 +264,7 @@ impl Weirds {
         id: ConnId,
         what: &PacketWeird<'_>,
     ) {
-        let subject = Subject { uid: Some(uid), id: Some(id), proto: None };
+        let subject = Subject { uid: Some(uid), id: Some(id), proto: None, file: None };
         self.any(logs, now, &subject, &what.report());
     }
 
@@ -258,7 +278,8 @@ impl Weirds {
         what: &PacketWeird<'_>,
     ) {
         let id = ConnId { orig_h: src, resp_h: dst, orig_p: 0, resp_p: 0 };
-        let subject = Subject { uid: None, id: Some(id), proto: Some(Proto::Unknown) };
+        let proto = Some(Proto::Unknown);
+        let subject = Subject { uid: None, id: Some(id), proto, file: None };
         self.any(logs, now, &subject, &what.report());
     }
 
@@ -269,28 +290,23 @@ impl Weirds {
 
     /// A weird of no connection, with details as they came from the wire.
     pub fn net_bytes(&mut self, logs: &mut Sinks, now: Time, name: &'static str, addl: &[u8]) {
-        let subject = Subject { uid: None, id: None, proto: None };
+        let subject = NO_SUBJECT;
         self.any(logs, now, &subject, &Report { name, addl, source: None, in_tunnel: false });
     }
 
     /// A weird of a packet without IP header.
     pub fn packet(&mut self, logs: &mut Sinks, now: Time, what: &PacketWeird<'_>) {
-        self.any(logs, now, &Subject { uid: None, id: None, proto: None }, &what.report());
+        self.any(logs, now, &NO_SUBJECT, &what.report());
     }
 
     /// A weird of a file.
-    pub fn file(
-        &mut self,
-        logs: &mut Sinks,
-        now: Time,
-        fuid: Uid,
-        name: &'static str,
-        addl: &str,
-        source: Option<&'static str>,
-    ) {
+    pub fn file(&mut self, logs: &mut Sinks, now: Time, what: &FileWeirdSeen<'_>) {
+        let FileWeirdSeen { fuid, name, addl, source, is_sampled_out } = *what;
         // Suppression takes no notice of the file: one row a name.
         let addl = if addl.is_empty() { fuid.to_string() } else { format!("{fuid}: {addl}") };
-        self.packet(logs, now, &PacketWeird { name, addl: &addl, source, in_tunnel: false });
+        let subject = Subject { file: Some(is_sampled_out), ..NO_SUBJECT };
+        let what = Report { name, addl: addl.as_bytes(), source, in_tunnel: false };
+        self.any(logs, now, &subject, &what);
     }
 
     #[inline]
@@ -313,18 +329,12 @@ impl Weirds {
         }
         let id = subject.id.unwrap_or(NOTHING);
         let key = Key { name: what.name, in_tunnel: what.in_tunnel, daily: false, id };
-        let looks = self.looks;
-        let mut seen = self.seen(key);
-        if subject.uid.is_none() && seen.is_over(now) {
-            let began = if subject.id.is_some() { self.pair_began(id, now) } else { now };
-            seen = self.seen(key);
-            (seen.count, seen.sampling) = (0, began);
-        }
-        if seen.is_sampled_out(now, subject.uid) {
+        if subject.file.unwrap_or_else(|| self.is_sampled_out(now, subject, what, key)) {
             return;
         }
-        let is_quiet = seen.is_quiet(looks);
-        if logs.events.any() {
+        let looks = self.looks;
+        let is_quiet = self.seen(key).is_quiet(looks);
+        if logs.events.any() && subject.file.is_none() {
             raise(logs, subject, what);
         }
         if is_quiet || is_ignored {
@@ -333,11 +343,36 @@ impl Weirds {
         self.policy(logs, now, subject, what, key);
     }
 
+    /// Counts a weird; returns whether sampling leaves it out.
+    #[inline]
+    fn is_sampled_out(
+        &mut self,
+        now: Time,
+        subject: &Subject,
+        what: &Report<'_>,
+        key: Key,
+    ) -> bool {
+        if self.sampling.lists_names()
+            && let Some(permits) = self.sampling.permits_name(now, &full_name(what))
+        {
+            return !permits;
+        }
+        let rate = self.sampling.rate;
+        let mut seen = self.seen(key);
+        if subject.uid.is_none() && seen.is_over(now, rate.duration) {
+            let began = if subject.id.is_some() { self.pair_began(key.id, now) } else { now };
+            seen = self.seen(key);
+            (seen.count, seen.sampling) = (0, began);
+        }
+        seen.is_sampled_out(now, subject.uid, rate)
+    }
+
     /// When the window of two hosts began, whatever opened it.
     #[cold]
     fn pair_began(&mut self, id: ConnId, now: Time) -> Time {
+        let duration = self.sampling.rate.duration;
         let pair = self.seen(Key { name: "", in_tunnel: false, daily: false, id });
-        if pair.is_over(now) {
+        if pair.is_over(now, duration) {
             (pair.count, pair.sampling) = (1, now);
         }
         pair.sampling
@@ -485,31 +520,30 @@ fn raise(sinks: &mut Sinks, subject: &Subject, what: &Report<'_>) {
 impl Seen {
     /// Whether the window has not begun, for subjects other than connections.
     #[inline]
-    fn is_over(&self, now: Time) -> bool {
-        self.count == 0 || now >= self.sampling + WINDOW
+    fn is_over(&self, now: Time, duration: Interval) -> bool {
+        self.count == 0 || now >= self.sampling + duration
     }
 
     /// Counts a weird; returns whether sampling leaves it out.
     ///
-    /// The window of a connection's weirds begins once these are sampled, that of others with the first weird. A window
-    /// ends after [`WINDOW`].
-    fn is_sampled_out(&mut self, now: Time, uid: Option<Uid>) -> bool {
+    /// The window of a connection's weirds begins once these are sampled, that of others with the first weird.
+    fn is_sampled_out(&mut self, now: Time, uid: Option<Uid>, rate: SamplingRate) -> bool {
         if self.uid != uid {
             self.uid = uid;
             self.count = 0;
         }
         self.count += 1;
-        if self.count == SAMPLE_AFTER + 1 && uid.is_some() {
+        if self.count == rate.threshold.saturating_add(1) && uid.is_some() {
             self.sampling = now;
         }
-        if self.count <= SAMPLE_AFTER {
+        if self.count <= rate.threshold {
             return false;
         }
-        if uid.is_some() && now > self.sampling + WINDOW {
+        if uid.is_some() && now > self.sampling + rate.duration {
             self.count = 1;
             return false;
         }
-        !(self.count - SAMPLE_AFTER).is_multiple_of(SAMPLE_EACH)
+        !rate.permits(self.count)
     }
 
     /// Whether it was reported, and so recently that the last check still holds.

@@ -1,3 +1,5 @@
+use gannet_event::Command;
+
 use super::*;
 use crate::testing::Harness;
 
@@ -133,6 +135,31 @@ fn two_hosts_have_one_window_of_sampling() {
 }
 
 #[test]
+fn scripts_say_which_are_left_out() {
+    let mut h = Harness::new(Proto::Tcp, 80);
+    h.listen("conn_weird");
+    let left = |h: &mut Harness| {
+        (0..6).for_each(|_| weird(h, 10, "inappropriate_FIN"));
+        h.events().len()
+    };
+    assert_eq!(left(&mut h), 6);
+    for (name, value) in [("Weird::sampling_threshold", 7), ("Weird::sampling_rate", 2)] {
+        h.env.steer(h.now, Command::Setting { name, value });
+    }
+    // The seventh, the ninth and the eleventh.
+    assert_eq!(left(&mut h), 3);
+    let names = [vec!["inappropriate_FIN".to_owned()], Vec::new()];
+    let [exempt, global] = names.clone();
+    h.env.steer(h.now, Command::WeirdNames { exempt, global });
+    assert_eq!(left(&mut h), 6);
+    let [global, exempt] = names;
+    h.env.steer(h.now, Command::WeirdNames { exempt, global });
+    assert_eq!(left(&mut h), 6);
+    // The seventh, the ninth and the eleventh of all connections.
+    assert_eq!(left(&mut h), 3);
+}
+
+#[test]
 fn hosts_packets_and_files() {
     let mut h = Harness::new(Proto::Tcp, 80);
     let (a, b) = (Addr::v4([10, 0, 0, 1]), Addr::v4([10, 0, 0, 2]));
@@ -144,7 +171,17 @@ fn hosts_packets_and_files() {
     what.in_tunnel = false;
     env.weirds.packet(&mut env.logs, h.now, &what);
     let fuid = gannet_base::UidSource::new(0).file(h.conn.uid, 0);
-    env.weirds.file(&mut env.logs, h.now, fuid, "odd_file", "detail", None);
+    let mut odd = FileWeirdSeen {
+        fuid,
+        name: "odd_file",
+        addl: "detail",
+        source: None,
+        is_sampled_out: true,
+    };
+    env.weirds.file(&mut env.logs, h.now, &odd);
+    odd.is_sampled_out = false;
+    env.weirds.file(&mut env.logs, h.now, &odd);
+    env.weirds.file(&mut env.logs, h.now, &odd);
     let rows = h.rows("weird");
     assert_eq!(rows.len(), 3);
     assert_eq!(rows[0]["name"], "truncated_IP_in_tunnel");

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use gannet_event::Command;
+
 use super::{Table, arg};
 use crate::describe;
 use crate::diagnostics::Severity;
@@ -158,7 +160,30 @@ fn get_sampling(vm: &mut Vm<'_>, what: Sampling) -> Result<Value> {
 
 fn set_sampling(vm: &mut Vm<'_>, args: &[Value], what: Sampling) -> Result<Value> {
     vm.m.state.weirds.settings[what as usize] = Some(copied(vm, arg(args, 0)));
+    pass_sampling(vm);
     Ok(Value::Bool(true))
+}
+
+/// Passes the sampling of weirds to the analysis.
+pub(crate) fn pass_sampling(vm: &mut Vm<'_>) {
+    let names = |what| match sampling(vm, what) {
+        Value::Table(table) => {
+            let keys = table.keys().into_iter();
+            let name = |key: Value| Some(crate::value::table::parts(&key).first()?.text());
+            keys.filter_map(name).collect()
+        }
+        _ => Vec::new(),
+    };
+    let (exempt, global) = (names(Sampling::Whitelist), names(Sampling::GlobalList));
+    let threshold = sampling(vm, Sampling::Threshold).count();
+    let rate = sampling(vm, Sampling::Rate).count();
+    let duration = (sampling(vm, Sampling::Duration).double() * 1e9) as u64;
+    let numbers =
+        [(Sampling::Threshold, threshold), (Sampling::Rate, rate), (Sampling::Duration, duration)];
+    let settings = numbers.map(|(what, value)| Command::Setting { name: what.option(), value });
+    let commands = &mut vm.m.state.traffic.commands;
+    commands.extend(settings);
+    commands.push(Command::WeirdNames { exempt, global });
 }
 
 /// How many weirds of a name scripts reported, of which hosts, connection or file, and since when.

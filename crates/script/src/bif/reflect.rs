@@ -7,7 +7,7 @@ use crate::comments;
 use crate::describe;
 use crate::diagnostics::Severity;
 use crate::evaluate::Stop;
-use crate::ids::{Name, TypeId};
+use crate::ids::{GlobalId, Name, TypeId};
 use crate::source::Span;
 use crate::symbols::GlobalKind;
 use crate::types::{AttrKind, Tag, Type, attr_expr, find_attr};
@@ -46,8 +46,17 @@ pub(super) const TABLE: Table = &[
         Ok(Value::string(path.unwrap_or_default()))
     }),
     ("get_identifier_comments", |vm, a| {
-        let span = vm.find_global(&arg(a, 0).text()).map(|global| vm.p.globals[global].span);
-        Ok(Value::string(comments_at(vm, span)))
+        let Some(global) = vm.find_global(&arg(a, 0).text()) else {
+            return Ok(Value::string(""));
+        };
+        let mut all = comments_at(vm, Some(vm.p.globals[global].span));
+        for more in comments_of_bodies(vm, global) {
+            if !all.is_empty() {
+                all.push(b'\n');
+            }
+            all.extend(more);
+        }
+        Ok(Value::string(all))
     }),
     ("get_package_readme", |vm, a| {
         let loader = format!("{}/__load__.zeek", arg(a, 0).text());
@@ -87,6 +96,25 @@ fn comments_at(vm: &Vm<'_>, span: Option<Span>) -> Vec<u8> {
     file.map_or_else(Vec::new, |(file, span)| {
         comments::of_declaration(&file.text, span.start as usize)
     })
+}
+
+/// The documentation of definitions of a function, in the order of their files, without that of its declaration.
+fn comments_of_bodies(vm: &Vm<'_>, global: GlobalId) -> Vec<Vec<u8>> {
+    let global = &vm.p.globals[global];
+    let GlobalKind::Function(func) = global.kind else { return Vec::new() };
+    let bodies = vm.p.functions[func].bodies.iter().map(|body| vm.p.bodies[*body].span);
+    let is_declaration = |span: &Span| {
+        span.file == global.span.file
+            && span.start <= global.span.start
+            && global.span.start < span.end
+    };
+    let mut spans: Vec<_> = bodies.filter(|span| !is_declaration(span)).collect();
+    spans.sort_by_key(|span| (span.file, span.start));
+    let texts = spans.iter().filter_map(|span| {
+        let file = vm.p.sources.files.find(span.file)?;
+        Some(comments::of_body(&file.text, span.start as usize))
+    });
+    texts.filter(|text| !text.is_empty()).collect()
 }
 
 fn short_path(path: &str) -> String {
@@ -177,7 +205,7 @@ fn lookup_id(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
 }
 
 /// The value of a global, functions and enum values among them.
-pub(super) fn value_of(vm: &Vm<'_>, global: crate::ids::GlobalId) -> Value {
+pub(super) fn value_of(vm: &Vm<'_>, global: GlobalId) -> Value {
     let data = &vm.p.globals[global];
     match data.kind {
         GlobalKind::EnumValue(value) => Value::Enum(data.ty, value),
@@ -204,7 +232,7 @@ fn global_ids(vm: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
     ) else {
         return Ok(table);
     };
-    let ids: Vec<crate::ids::GlobalId> = vm.p.globals.arena.ids().collect();
+    let ids: Vec<GlobalId> = vm.p.globals.arena.ids().collect();
     let entry = |type_name: &str, flags: [bool; 6], value: Value, attrs: Value| {
         let mut fields = vec![Value::string(type_name)];
         fields.extend(flags.map(Value::Bool));

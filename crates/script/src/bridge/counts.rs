@@ -101,7 +101,7 @@ impl Counts {
                     }
                 }
             }
-            "connection_timeout" => self.inactive += 1,
+            "gannet::connection_inactive" => self.inactive += 1,
             "gannet::weird_seen" => {
                 if let Some(name) = event.args().bytes() {
                     self.weird(name);

@@ -98,7 +98,7 @@ impl EventRoute {
             decl.name,
             "new_connection"
                 | "connection_state_remove"
-                | "connection_timeout"
+                | "gannet::connection_inactive"
                 | "file_new"
                 | "file_state_remove"
                 | "gannet::packet_done"

@@ -56,7 +56,7 @@ pub(super) fn of(vm: &Vm<'_>, source: &dyn Source) -> (Interest, bool) {
             }
             "gannet::packet_done" => calls(vm, &counts::READERS_OF_PACKETS),
             "gannet::weird_seen" => calls(vm, &["get_reporter_stats"]),
-            "connection_timeout" => are_counted,
+            "gannet::connection_inactive" => are_counted,
             "gannet::watched_connection" => {
                 calls(vm, &["lookup_connection"]) || handled("connection_status_update")
             }

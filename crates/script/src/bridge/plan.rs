@@ -26,8 +26,8 @@ pub(super) enum Plan {
     Same(Tag),
     /// An atomic value, as this type.
     Atom(TypeId, Tag),
-    /// An enumerator.
-    Enum,
+    /// An enumerator of this type.
+    Enum(TypeId),
     /// A value that scripts cannot look into.
     Opaque(TypeId),
     /// A vector of this type.
@@ -122,7 +122,7 @@ impl Plan {
             (Type::Connection, types::Type::Record(_)) => Self::Connection(to),
             (Type::ConnId, types::Type::Record(_)) => Self::ConnId(IdPlan::new(vm, to)),
             (Type::File, types::Type::Record(_)) => Self::File(to),
-            (Type::Enum(_), types::Type::Enum(_)) => Self::Enum,
+            (Type::Enum(_), types::Type::Enum(_)) => Self::Enum(to),
             (Type::Opaque(_), _) => Self::Opaque(to),
             (
                 Type::Bool
@@ -282,7 +282,9 @@ impl Plan {
         use gannet_event::Value as Head;
         Ok(match (self, head, ty) {
             (Self::Atom(to, tag), _, _) => atom(head, *to, *tag),
-            (Self::Enum, Head::Enum(name), _) => vm.enum_named(name),
+            // No enumerator has this number.
+            (Self::Enum(to), Head::Enum("<undefined>"), _) => Value::Enum(*to, -1),
+            (Self::Enum(_), Head::Enum(name), _) => vm.enum_named(name),
             (Self::Opaque(to), Head::Opaque(_, data), _) => {
                 Value::Opaque(OpaqueValue::new(*to, Certificate(data.to_vec())))
             }

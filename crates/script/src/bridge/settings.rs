@@ -16,6 +16,10 @@ pub(super) fn pass(vm: &mut Vm<'_>) {
     pipe_names(vm);
     packet_thresholds(vm);
     skipped_bytes(vm);
+    // Without Zeek's scripts there is no such option.
+    if vm.find_global("Weird::sampling_threshold").is_some() {
+        crate::bif::pass_sampling(vm);
+    }
     let unchecked = packets::nets(&vm.global_named("ignore_checksums_nets"));
     if !unchecked.is_empty() {
         vm.m.state.traffic.commands.push(Command::Unchecked(unchecked));
@@ -36,7 +40,7 @@ const DETECTED: &[(&str, &[&str])] = &[
     ("pop3", &["POP3"]),
     ("postgresql", &["POSTGRESQL"]),
     ("quic", &["QUIC"]),
-    ("rdp", &["RDP"]),
+    ("rdp", &["RDP", "RDPEUDP"]),
     ("redis", &["REDIS"]),
     ("rfb", &["RFB"]),
     ("sip", &["SIP"]),
@@ -203,11 +207,14 @@ const SETTINGS: &[&str] = &[
     "WebSocket::max_control_frame_size",
     "WebSocket::payload_chunk_size",
     "default_file_bof_buffer_size",
+    "default_file_timeout_interval",
     "dns_max_compression_chain_depth",
     "dns_max_queries",
     "dns_skip_all_addl",
     "dns_skip_all_auth",
     "dpd_buffer_size",
+    "dpd_ignore_ports",
+    "dpd_max_packets",
     "frag_timeout",
     "http_entity_data_delivery_size",
     "max_analyzer_violations",
@@ -218,15 +225,17 @@ const SETTINGS: &[&str] = &[
     "truncate_http_URI",
 ];
 
-/// Silence after which connections end, or how long these last, and how long that is by default, in seconds.
+/// Silence after which connections end, and how long that is by default, in seconds. 0: they do not.
 const TIMEOUTS: &[(&str, f64)] = &[
     ("tcp_inactivity_timeout", 300.0),
     ("udp_inactivity_timeout", 60.0),
     ("icmp_inactivity_timeout", 60.0),
-    ("dns_session_timeout", 10.0),
-    ("netbios_ssn_session_timeout", 15.0),
-    ("rpc_timeout", 24.0),
+    ("unknown_ip_inactivity_timeout", 60.0),
 ];
+
+/// How long sessions of protocols over UDP last after their last packet, and how long that is by default, in seconds.
+const SESSIONS: &[(&str, f64)] =
+    &[("dns_session_timeout", 10.0), ("netbios_ssn_session_timeout", 15.0), ("rpc_timeout", 24.0)];
 
 /// How TCP connections are followed, with the usual values: intervals are in seconds, switches 0 or 1.
 const TCP: &[(&str, f64)] = &[
@@ -249,6 +258,9 @@ const TCP: &[(&str, f64)] = &[
 
 /// Options of Zeek's analysis that have no effect here, with their usual values: intervals are in seconds, switches 0 or 1.
 const WITHOUT_EFFECT: &[(&str, f64)] = &[
+    ("PacketAnalyzer::max_depth", 25.0),
+    ("bits_per_uid", 96.0),
+    ("detect_filtered_trace", 0.0),
     ("dpd_reassemble_first_packets", 1.0),
     ("ignore_keep_alive_rexmit", 0.0),
     ("non_analyzed_lifetime", 0.0),
@@ -294,12 +306,16 @@ fn settings(vm: &mut Vm<'_>) {
     }
     warn_of_options(vm);
     // As the analysis has them, these need no mention.
-    for (name, default) in TIMEOUTS {
-        let seconds = vm.global_named(name).double();
-        if seconds > 0.0 && seconds != *default {
-            let command = Command::Setting { name, value: seconds as u64 };
-            vm.m.state.traffic.commands.push(command);
+    let timeouts = TIMEOUTS.iter().map(|(name, default)| (name, default, u64::MAX));
+    for (name, default, zero) in timeouts.chain(SESSIONS.iter().map(|(n, d)| (n, d, 1))) {
+        let seconds = vm.global_named(name);
+        if !is_changed(vm, name, *default) || !seconds.is_set() {
+            continue;
         }
+        // Whole seconds, at least one.
+        let seconds = seconds.double().ceil();
+        let value = if seconds <= 0.0 { zero } else { seconds as u64 };
+        vm.m.state.traffic.commands.push(Command::Setting { name, value });
     }
     let factory = natives::tag_name(vm, &vm.global_named("ConnKey::factory"));
     let value = u64::from(factory == "ConnKey::CONNKEY_VLAN_FIVETUPLE");

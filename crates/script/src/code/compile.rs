@@ -50,7 +50,9 @@ pub fn compile_body(program: &Program, id: BodyId) -> Code {
         .func
         .and_then(|func| program.functions.find(func))
         .is_some_and(|func| func.flavor == Flavor::Hook);
-    for local in &body.inits {
+    // At file level containers and records do not start empty.
+    let inits = if body.func.is_some() { &body.inits[..] } else { &[] };
+    for local in inits {
         compiler.init_local(*local);
     }
     compiler.stmt(body.stmt);
@@ -243,7 +245,8 @@ impl<'p> Compiler<'p> {
     }
 
     fn starts_empty(&self, local: LocalId) -> bool {
-        self.body.and_then(|body| body.locals.find(local)).is_some_and(|data| {
+        let in_function = self.body.filter(|body| body.func.is_some());
+        in_function.and_then(|body| body.locals.find(local)).is_some_and(|data| {
             matches!(self.p.types.get(data.ty), Type::Table(_) | Type::Vector(_) | Type::Record(_))
         })
     }

@@ -22,7 +22,7 @@ Input:
 
 Scripts:
   -b, --bare-mode           load only scripts that are named, no default ones
-  -e, --exec CODE           run this code, after all scripts
+  -e, --exec CODE           run this code, after all scripts (the last one counts)
   -p, --prefix PREFIX       load scripts of this prefix as well
   NAME=VALUE                set an option of a script, like LogAscii::use_json=T
   --zeek-scripts DIR        the folder of Zeek's scripts

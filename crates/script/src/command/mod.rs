@@ -529,7 +529,7 @@ pub fn inputs(options: &Options, search_path: &[String]) -> Vec<Input> {
     }
     inputs.extend(options.files.iter().map(|name| file(name)));
     let nothing = options.files.is_empty()
-        && options.exec.is_empty()
+        && options.exec.is_none()
         && options.redefs.is_empty()
         && options.capture.is_none()
         && options.interface.is_none()
@@ -551,8 +551,8 @@ pub fn inputs(options: &Options, search_path: &[String]) -> Vec<Input> {
             .iter()
             .map(|(name, value)| Input::Redef { name: name.clone(), value: value.clone() }),
     );
-    if !options.exec.is_empty() {
-        let code = [options.exec.join("\n").as_bytes(), b";\n"].concat();
+    if let Some(code) = &options.exec {
+        let code = [code.as_bytes(), b";\n"].concat();
         inputs.push(Input::Text { name: "<command line>".to_owned(), code });
     }
     inputs

@@ -19,7 +19,7 @@ pub struct Options {
     /// `-D`: seeds are zero.
     pub deterministic: bool,
     /// `-e`: code that is read last.
-    pub exec: Vec<String>,
+    pub exec: Option<String>,
     /// `-f`: the capture filter.
     pub filter: Option<String>,
     /// `-G`: the seed file.
@@ -305,7 +305,7 @@ impl Options {
             'b' => self.bare = true,
             'C' => self.ignore_checksums = true,
             'D' => self.deterministic = true,
-            'e' => self.exec.push(value),
+            'e' => self.exec = Some(value),
             'f' => self.filter = Some(value),
             'G' => self.load_seeds = Some(value),
             'H' => self.save_seeds = Some(value),
@@ -521,7 +521,10 @@ mod tests {
         assert_eq!(options.files, ["a.zeek"]);
         assert_eq!(options.redefs, [("n".to_owned(), "3".to_owned())]);
         assert_eq!(options.activated, ["Plugin::Name"]);
-        assert_eq!(options.exec, ["print 1;"]);
+        assert_eq!(options.exec.as_deref(), Some("print 1;"));
+        // The last one counts.
+        let options = parse(&["-e", "print 1;", "-e", "print 2;"]).unwrap_or_default();
+        assert_eq!(options.exec.as_deref(), Some("print 2;"));
     }
 
     #[test]
