@@ -556,7 +556,7 @@ fn scripts_read_how_much_was_acknowledged_and_missed() {
         event connection_state_remove(c: connection) { print get_gap_stats(), get_event_stats()$dispatched; }
         event zeek_done() { print get_reporter_stats(); }";
     let (printed, errors, _) = over_trace(&trace, code);
-    let counts = "[ack_events=3, ack_bytes=260, gap_events=1, gap_bytes=50], 1\n\
+    let counts = "[ack_events=3, ack_bytes=0, gap_events=1, gap_bytes=50], 1\n\
                   [weirds=3, weirds_by_type={\n[truncated_IP] = 3\n}]\n";
     assert_eq!((printed.as_str(), errors.as_str()), (counts, ""));
 }
@@ -866,6 +866,55 @@ fn over_connection(port: u16, exchange: &[(bool, &[u8])], code: &str) -> String 
     printed
 }
 
+/// A server's first messages of TLS 1.2, with one certificate.
+fn tls_server(certificate: &[u8]) -> Vec<u8> {
+    let u24 = |n: usize| (n as u32).to_be_bytes()[1..].to_vec();
+    let message = |kind: u8, body: &[u8]| [&[kind][..], &u24(body.len()), body].concat();
+    let hello = [&[3, 3][..], &[7; 32], &[0, 0, 0x9c, 0]].concat();
+    let one = [u24(certificate.len()), certificate.to_vec()].concat();
+    let messages = [message(2, &hello), message(11, &[u24(one.len()), one].concat())].concat();
+    [&[22, 3, 3][..], &(messages.len() as u16).to_be_bytes(), &messages].concat()
+}
+
+#[test]
+fn scripts_say_what_looks_into_a_certificate() {
+    let server = tls_server(b"no certificate");
+    let exchange: &[(bool, &[u8])] = &[(false, &server)];
+    let types = "
+        type fa_file: record { id: string; source: string; seen_bytes: count; };
+        type fa_metadata: record { mime_type: string &optional; };
+        global file_new: event(f: fa_file);
+        global file_sniff: event(f: fa_file, meta: fa_metadata);
+        global file_hash: event(f: fa_file, kind: string, hash: string);
+        global file_state_remove: event(f: fa_file);
+        module Files;
+        export {
+            type AnalyzerArgs: record { extract_filename: string &optional; };
+            global __add_analyzer: function(file_id: string, tag: Files::Tag, args: any): bool;
+            global __stop: function(file_id: string): bool;
+        }
+        module GLOBAL;
+        event file_sniff(f: fa_file, meta: fa_metadata) { print f$source, f$seen_bytes, meta$mime_type; }
+        event file_hash(f: fa_file, kind: string, hash: string) { print kind, hash; }
+        event file_state_remove(f: fa_file) { print \"over\", f$seen_bytes; }";
+    let add = "Files::__add_analyzer(f$id, Files::ANALYZER_SHA1, Files::AnalyzerArgs());";
+    let sniffed = "SSL, 0, application/x-x509-user-cert\n";
+    let hash = "sha1, 2a6a501e58584d09e523b22509aba9d918561d9d\n";
+    for (what, expected) in [
+        ("", format!("{sniffed}over, 14\n")),
+        (add, format!("{sniffed}{hash}over, 14\n")),
+        ("Files::__stop(f$id);", String::new()),
+    ] {
+        let code = format!("{types} event file_new(f: fa_file) {{ {what} }}");
+        assert_eq!(over_connection(443, exchange, &code), expected, "{what}");
+    }
+    // The type comes with the bytes, which count.
+    let code = format!(
+        "{types} event file_sniff(f: fa_file, meta: fa_metadata) {{ {add} Files::__stop(f$id); }}"
+    );
+    assert_eq!(over_connection(443, exchange, &code), format!("{sniffed}{hash}"));
+}
+
 #[test]
 fn scripts_skip_contents_of_http_and_smtp() {
     let code = r#"
@@ -1073,7 +1122,12 @@ fn an_option_of_scripts_ends_connections_of_dns() {
         trace.wait(Interval::from_millis(999));
         trace.ping(address(3, 0).ip(), address(4, 0).ip(), 7, second);
     }
-    for (option, at) in [("", "10\n"), ("const dns_session_timeout = 4 secs;", "4\n")] {
+    for (option, at) in [
+        ("", "10\n"),
+        ("const dns_session_timeout = 4 secs;", "4\n"),
+        // Less silence ends them before.
+        ("const udp_inactivity_timeout = 2 secs;", "2\n"),
+    ] {
         let (printed, errors, status) = over_trace(&trace, &format!("{option}{events}"));
         assert_eq!((&*printed, &*errors, status), (at, "", Some(0)), "{option}");
     }

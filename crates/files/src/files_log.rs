@@ -4,6 +4,7 @@ use gannet_base::ConnId;
 use gannet_base::Interval;
 use gannet_base::Time;
 use gannet_base::Uid;
+use gannet_event::FilePart;
 use gannet_event::Sinks;
 use gannet_log::Set;
 
@@ -95,7 +96,13 @@ pub(crate) fn write(logs: &mut Sinks, file: &mut File, faults: &mut Vec<ContentF
         names.push("EXTRACT");
     }
     let f = logs.events.any().then(|| logs.events.file(file.state()));
-    results.write(logs, file.started, file.fuid, f, |kind| faults.push(file.has(kind)));
+    let certificate = file.start.certificate.take();
+    let certificate = certificate.as_deref();
+    let odd = |kind| faults.push(file.has(kind));
+    results.write(logs, file.started, file.fuid, f, certificate, odd);
+    if matches!(file.start.part, FilePart::Certificate(_)) {
+        return raise(logs, file, &results);
+    }
     let mut row = FileRow {
         ts: file.started,
         fuid: file.fuid,

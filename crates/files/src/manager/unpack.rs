@@ -146,7 +146,6 @@ impl Files {
             self.weird(its, "files_limit_reached", String::new());
         }
         self.raise_new(logs, its, None);
-        self.obey(logs, its);
         Some(its)
     }
 

@@ -1,17 +1,11 @@
 //! Raises events whose arguments are read only for them, and those of certificates: each certificate is a file
 //! of its own.
 
-use gannet_base::Interval;
+use std::sync::Arc;
+
+use gannet_base::Dir;
 use gannet_event::FilePart;
-use gannet_event::FileState;
-use gannet_files::events::FileHash;
-use gannet_files::events::FileNew;
-use gannet_files::events::FileOverNewConnection;
-use gannet_files::events::FileSniff;
-use gannet_files::events::FileStateRemove;
-use gannet_files::events::Metadata;
-use gannet_files::hash::HashSelection;
-use gannet_files::hash::Hashes;
+use gannet_files::FileStart;
 use gannet_files::x509::Certificate;
 use gannet_files::x509_raise;
 
@@ -22,81 +16,48 @@ use super::message::Malformed;
 use super::message::Reader;
 use super::message::SignatureForm;
 use crate::Context;
-use crate::conn_state::mention;
 
-/// Timeout of a file after silence, as in file events.
-const TIMEOUT: Interval = Interval::from_secs(120);
-
-/// Raises the events of a certificate that was read, or could not be read; `host` says whether it is the
-/// first of its chain, `client` whether the client sent it; `number` is its number in the chain.
+/// Raises the events of a certificate, which is a file: `host` says whether it is the first of its chain, `client`
+/// whether the client sent it; `number` is its number in the chain. Returns whether weirds of its content are reported.
+///
+/// Where scripts say what looks into files, only that does. Otherwise its fields and hashes are reported.
 #[cold]
 pub(super) fn certificate(
     cx: &mut Context<'_>,
     source: &'static str,
     der: &[u8],
-    certificate: Option<&Certificate>,
+    certificate: Option<&Arc<Certificate>>,
     (host, client): (bool, bool),
     number: u32,
-) {
+) -> bool {
     // Counted down from the largest number, so that the name is no other file's of the connection.
     let ordinal = cx.env.analyzer_ids.next_certificate(cx.conn.uid);
-    let fuid = cx.env.uids.file(cx.conn.uid, u64::MAX - 1 - ordinal);
-    let sinks = &mut cx.env.logs;
-    let c = mention(sinks, cx.conn);
-    let state = FileState {
-        fuid,
-        parent: None,
-        source: source.into(),
-        is_orig: Some(client),
-        conns: vec![(cx.conn.id, cx.conn.proto)],
-        last_active: cx.now,
-        seen_bytes: 0,
-        total_bytes: None,
-        missing_bytes: 0,
-        overflow_bytes: 0,
-        timeout: TIMEOUT,
-        bof: None,
-        part: FilePart::Certificate(number),
+    let kind = match host {
+        true => "application/x-x509-user-cert",
+        false => "application/x-x509-ca-cert",
     };
-    let f = sinks.events.file(state.clone());
-    if sinks.events.wants::<FileNew>() {
-        sinks.events.raise(&FileNew { f });
-        sinks.events.mark();
+    let is_scripted = cx.env.is_scripted();
+    let start = FileStart {
+        source,
+        from: if client { Dir::Orig } else { Dir::Resp },
+        mime_type: Some(kind),
+        part: FilePart::Certificate(number),
+        certificate: certificate.filter(|_| is_scripted).map(Arc::clone),
+        ..FileStart::default()
+    };
+    let file = cx.whole_file_start(start, u64::MAX - 1 - ordinal);
+    if !is_scripted {
+        cx.env.files.add_hashes(file);
     }
-    if sinks.events.wants::<FileOverNewConnection>() {
-        sinks.events.raise(&FileOverNewConnection { f, c, is_orig: client });
-        sinks.events.mark();
-    }
-    if sinks.events.wants::<FileSniff>() {
-        let kind = match host {
-            true => "application/x-x509-user-cert",
-            false => "application/x-x509-ca-cert",
-        };
-        let meta = Metadata { mime_type: Some(kind), mime_types: None, inferred: Some(false) };
-        sinks.events.raise(&FileSniff { f, meta });
-        sinks.events.mark();
-    }
-    sinks.events.drain();
-    mention(sinks, cx.conn);
-    let f = sinks.events.file(FileState { seen_bytes: der.len() as u64, ..state });
-    if let Some(certificate) = certificate {
-        x509_raise::certificate(&mut cx.env.logs.events, f, der, certificate);
-    }
-    let sinks = &mut cx.env.logs;
-    if sinks.events.wants::<FileHash<'_>>() {
-        let mut hashes = Hashes::new(HashSelection { md5: true, sha1: true, sha256: true });
-        hashes.update(der);
-        let digests = hashes.finish();
-        let all = [("md5", digests.md5), ("sha1", digests.sha1), ("sha256", digests.sha256)];
-        for (kind, hash) in all {
-            if let Some(hash) = hash.as_deref() {
-                sinks.events.raise(&FileHash { f, kind, hash });
-            }
+    cx.file_data(file, der);
+    if !is_scripted && let Some(certificate) = certificate {
+        let sinks = &mut cx.env.logs;
+        if let Some(f) = cx.env.files.mention(sinks, file) {
+            x509_raise::certificate(&mut sinks.events, f, der, certificate);
         }
     }
-    if sinks.events.wants::<FileStateRemove>() {
-        sinks.events.raise(&FileStateRemove { f });
-    }
+    cx.file_end(file);
+    is_scripted
 }
 
 /// A signature algorithm from its two octets.

@@ -21,16 +21,21 @@ pub(crate) fn seen(
     number: u32,
 ) -> Option<Arc<Certificate>> {
     let parsed = cx.env.certificates.parse(der);
+    let mut is_reported = false;
     if cx.env.logs.events.any() {
-        let certificate = parsed.as_ref().map(|(certificate, _)| &**certificate);
-        raise::certificate(cx, source, der, certificate, (host, client), number);
+        let certificate = parsed.as_ref().map(|(certificate, _)| certificate);
+        is_reported = raise::certificate(cx, source, der, certificate, (host, client), number);
     }
     let Some((certificate, digest)) = parsed else {
-        weird(cx, x509::PARSE_ERROR_WEIRD, "");
+        if !is_reported {
+            weird(cx, x509::PARSE_ERROR_WEIRD, "");
+        }
         return None;
     };
-    for &odd in &certificate.weirds {
-        weird(cx, odd.name(), &odd.addition());
+    if !is_reported {
+        for &odd in &certificate.weirds {
+            weird(cx, odd.name(), &odd.addition());
+        }
     }
     cx.report(&mut CertificateRows, |c| X509Seen {
         c,
