@@ -57,7 +57,8 @@ impl Shard {
                     self.ignores_vxlan_checksums = value == 0;
                 }
                 Command::Setting { name: "Tunnel::max_depth", value } => {
-                    self.options.limits.tunnel_depth = value;
+                    // Zeek looks at the depth only within a tunnel.
+                    self.options.limits.tunnel_depth = value.max(1);
                 }
                 Command::Setting { name: "Tunnel::ip_tunnel_timeout", value } => {
                     self.ip_tunnels.set_timeout(interval(value));
