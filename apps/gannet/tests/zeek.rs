@@ -838,6 +838,37 @@ fn scripts_write_streams_to_files() {
 }
 
 #[test]
+fn a_written_stream_says_what_is_missing_before_bytes_that_wait() {
+    let address = |n, port| SocketAddr::from(([10, 0, 0, n], port));
+    let mut trace = Trace::new(Time::from_secs(1_000), 1);
+    let mut tcp = trace.connect(address(1, 4_000), address(2, 9_000));
+    tcp.send(b"one");
+    tcp.lose(50);
+    tcp.send(b"two");
+    tcp.reply(b"x");
+    // Acknowledged before anything behind it comes.
+    tcp.lose(20);
+    tcp.reply(b"x");
+    tcp.send(b"three");
+    tcp.reply(b"x");
+    tcp.close();
+    let path = std::env::temp_dir().join(format!("gannet-gaps-{}", std::process::id()));
+    let code = format!(
+        r#"
+        global connection_established: event(c: connection);
+        global set_contents_file: function(cid: conn_id, direction: count, f: file): bool;
+        global f = open("{}");
+        event connection_established(c: connection) {{ set_contents_file(c$id, 1, f); }}
+        "#,
+        path.display()
+    );
+    let (_, errors, _) = over_trace(&trace, &code);
+    let written = std::fs::read_to_string(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!((&*written, &*errors), ("one\n<<gap 50>>\ntwothree", ""));
+}
+
+#[test]
 fn identifiers_and_components_are_listed() {
     let output = |args: &[&str]| {
         let code =
