@@ -908,7 +908,7 @@ fn tls_server(certificate: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn scripts_say_what_looks_into_a_certificate() {
+fn scripts_stop_the_file_of_a_certificate() {
     let server = tls_server(b"no certificate");
     let exchange: &[(bool, &[u8])] = &[(false, &server)];
     let types = "
@@ -920,30 +920,26 @@ fn scripts_say_what_looks_into_a_certificate() {
         global file_state_remove: event(f: fa_file);
         module Files;
         export {
-            type AnalyzerArgs: record { extract_filename: string &optional; };
-            global __add_analyzer: function(file_id: string, tag: Files::Tag, args: any): bool;
             global __stop: function(file_id: string): bool;
         }
         module GLOBAL;
         event file_sniff(f: fa_file, meta: fa_metadata) { print f$source, f$seen_bytes, meta$mime_type; }
         event file_hash(f: fa_file, kind: string, hash: string) { print kind, hash; }
         event file_state_remove(f: fa_file) { print \"over\", f$seen_bytes; }";
-    let add = "Files::__add_analyzer(f$id, Files::ANALYZER_SHA1, Files::AnalyzerArgs());";
     let sniffed = "SSL, 0, application/x-x509-user-cert\n";
-    let hash = "sha1, 2a6a501e58584d09e523b22509aba9d918561d9d\n";
-    for (what, expected) in [
-        ("", format!("{sniffed}over, 14\n")),
-        (add, format!("{sniffed}{hash}over, 14\n")),
-        ("Files::__stop(f$id);", String::new()),
+    let hashes = "md5, 76bbd195e629c56f6e9367ab8825442a\n\
+                  sha1, 2a6a501e58584d09e523b22509aba9d918561d9d\n\
+                  sha256, de826f9e5acba22f80b95e447f9a1a29db2441d3f8dee9d83dfbb0e52370dfc0\n";
+    let sniff = "event file_sniff(f: fa_file, meta: fa_metadata)";
+    for (handler, expected) in [
+        (String::new(), format!("{sniffed}{hashes}over, 14\n")),
+        ("event file_new(f: fa_file) { Files::__stop(f$id); }".to_owned(), String::new()),
+        // The type comes with the bytes, which count.
+        (format!("{sniff} {{ Files::__stop(f$id); }}"), format!("{sniffed}{hashes}")),
     ] {
-        let code = format!("{types} event file_new(f: fa_file) {{ {what} }}");
-        assert_eq!(over_connection(443, exchange, &code), expected, "{what}");
+        let code = format!("{types} {handler}");
+        assert_eq!(over_connection(443, exchange, &code), expected, "{handler}");
     }
-    // The type comes with the bytes, which count.
-    let code = format!(
-        "{types} event file_sniff(f: fa_file, meta: fa_metadata) {{ {add} Files::__stop(f$id); }}"
-    );
-    assert_eq!(over_connection(443, exchange, &code), format!("{sniffed}{hash}"));
 }
 
 #[test]
