@@ -477,8 +477,8 @@ impl Context<'_> {
         self.raise_file_handle_of_none(tag, Dir::Resp);
     }
 
-    /// The analyzer of datagrams looks every so many seconds whether its connection is idle, unless scripts let less
-    /// silence end it.
+    /// The analyzer of datagrams checks at intervals of these seconds whether its connection is idle, unless scripts let
+    /// less silence end it.
     pub(crate) fn look_every(&mut self, seconds: u64) {
         let every = u16::try_from(seconds).unwrap_or(u16::MAX).max(1);
         let silence = self.env.setting("udp_inactivity_timeout", 0);

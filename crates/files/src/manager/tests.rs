@@ -715,7 +715,7 @@ fn a_certificate_has_no_row_and_the_analyzers_that_scripts_leave() {
         w.logs.events.drain();
         assert_eq!(*heard.lock().unwrap(), ["file_hash 14", "file_state_remove 14"]);
         assert_eq!(w.rows(), [""; 0]);
-        // The bytes are no certificate, which only its analyzer tells.
+        // The bytes are no certificate, which only its analyzer reports.
         assert_eq!(w.files.take_faults().len() + 1, expected);
     }
 }
