@@ -556,7 +556,7 @@ fn scripts_read_how_much_was_acknowledged_and_missed() {
         event connection_state_remove(c: connection) { print get_gap_stats(), get_event_stats()$dispatched; }
         event zeek_done() { print get_reporter_stats(); }";
     let (printed, errors, _) = over_trace(&trace, code);
-    let counts = "[ack_events=3, ack_bytes=260, gap_events=1, gap_bytes=50], 1\n\
+    let counts = "[ack_events=3, ack_bytes=0, gap_events=1, gap_bytes=50], 1\n\
                   [weirds=3, weirds_by_type={\n[truncated_IP] = 3\n}]\n";
     assert_eq!((printed.as_str(), errors.as_str()), (counts, ""));
 }
@@ -838,6 +838,37 @@ fn scripts_write_streams_to_files() {
 }
 
 #[test]
+fn a_written_stream_says_what_is_missing_before_bytes_that_wait() {
+    let address = |n, port| SocketAddr::from(([10, 0, 0, n], port));
+    let mut trace = Trace::new(Time::from_secs(1_000), 1);
+    let mut tcp = trace.connect(address(1, 4_000), address(2, 9_000));
+    tcp.send(b"one");
+    tcp.lose(50);
+    tcp.send(b"two");
+    tcp.reply(b"x");
+    // Acknowledged before anything behind it comes.
+    tcp.lose(20);
+    tcp.reply(b"x");
+    tcp.send(b"three");
+    tcp.reply(b"x");
+    tcp.close();
+    let path = std::env::temp_dir().join(format!("gannet-gaps-{}", std::process::id()));
+    let code = format!(
+        r#"
+        global connection_established: event(c: connection);
+        global set_contents_file: function(cid: conn_id, direction: count, f: file): bool;
+        global f = open("{}");
+        event connection_established(c: connection) {{ set_contents_file(c$id, 1, f); }}
+        "#,
+        path.display()
+    );
+    let (_, errors, _) = over_trace(&trace, &code);
+    let written = std::fs::read_to_string(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!((&*written, &*errors), ("one\n<<gap 50>>\ntwothree", ""));
+}
+
+#[test]
 fn identifiers_and_components_are_listed() {
     let output = |args: &[&str]| {
         let code =
@@ -864,6 +895,51 @@ fn over_connection(port: u16, exchange: &[(bool, &[u8])], code: &str) -> String 
     let (printed, errors, status) = over_trace(&trace, code);
     assert_eq!((errors.as_str(), status), ("", Some(0)));
     printed
+}
+
+/// A server's first messages of TLS 1.2, with one certificate.
+fn tls_server(certificate: &[u8]) -> Vec<u8> {
+    let u24 = |n: usize| (n as u32).to_be_bytes()[1..].to_vec();
+    let message = |kind: u8, body: &[u8]| [&[kind][..], &u24(body.len()), body].concat();
+    let hello = [&[3, 3][..], &[7; 32], &[0, 0, 0x9c, 0]].concat();
+    let one = [u24(certificate.len()), certificate.to_vec()].concat();
+    let messages = [message(2, &hello), message(11, &[u24(one.len()), one].concat())].concat();
+    [&[22, 3, 3][..], &(messages.len() as u16).to_be_bytes(), &messages].concat()
+}
+
+#[test]
+fn scripts_stop_the_file_of_a_certificate() {
+    let server = tls_server(b"no certificate");
+    let exchange: &[(bool, &[u8])] = &[(false, &server)];
+    let types = "
+        type fa_file: record { id: string; source: string; seen_bytes: count; };
+        type fa_metadata: record { mime_type: string &optional; };
+        global file_new: event(f: fa_file);
+        global file_sniff: event(f: fa_file, meta: fa_metadata);
+        global file_hash: event(f: fa_file, kind: string, hash: string);
+        global file_state_remove: event(f: fa_file);
+        module Files;
+        export {
+            global __stop: function(file_id: string): bool;
+        }
+        module GLOBAL;
+        event file_sniff(f: fa_file, meta: fa_metadata) { print f$source, f$seen_bytes, meta$mime_type; }
+        event file_hash(f: fa_file, kind: string, hash: string) { print kind, hash; }
+        event file_state_remove(f: fa_file) { print \"over\", f$seen_bytes; }";
+    let sniffed = "SSL, 0, application/x-x509-user-cert\n";
+    let hashes = "md5, 76bbd195e629c56f6e9367ab8825442a\n\
+                  sha1, 2a6a501e58584d09e523b22509aba9d918561d9d\n\
+                  sha256, de826f9e5acba22f80b95e447f9a1a29db2441d3f8dee9d83dfbb0e52370dfc0\n";
+    let sniff = "event file_sniff(f: fa_file, meta: fa_metadata)";
+    for (handler, expected) in [
+        (String::new(), format!("{sniffed}{hashes}over, 14\n")),
+        ("event file_new(f: fa_file) { Files::__stop(f$id); }".to_owned(), String::new()),
+        // The type comes with the bytes, which count.
+        (format!("{sniff} {{ Files::__stop(f$id); }}"), format!("{sniffed}{hashes}")),
+    ] {
+        let code = format!("{types} {handler}");
+        assert_eq!(over_connection(443, exchange, &code), expected, "{handler}");
+    }
 }
 
 #[test]
@@ -1073,7 +1149,12 @@ fn an_option_of_scripts_ends_connections_of_dns() {
         trace.wait(Interval::from_millis(999));
         trace.ping(address(3, 0).ip(), address(4, 0).ip(), 7, second);
     }
-    for (option, at) in [("", "10\n"), ("const dns_session_timeout = 4 secs;", "4\n")] {
+    for (option, at) in [
+        ("", "10\n"),
+        ("const dns_session_timeout = 4 secs;", "4\n"),
+        // Less silence ends them before.
+        ("const udp_inactivity_timeout = 2 secs;", "2\n"),
+    ] {
         let (printed, errors, status) = over_trace(&trace, &format!("{option}{events}"));
         assert_eq!((&*printed, &*errors, status), (at, "", Some(0)), "{option}");
     }

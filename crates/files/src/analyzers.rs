@@ -1,5 +1,7 @@
 //! What looks into a file while it passes: hashes, and analyzers for its type.
 
+use std::borrow::Cow;
+
 use gannet_base::Time;
 use gannet_base::Uid;
 use gannet_event::FileRef;
@@ -13,6 +15,7 @@ use crate::ocsp_raise;
 use crate::pe;
 use crate::rows;
 use crate::x509;
+use crate::x509::Certificate;
 use crate::x509_raise;
 
 /// Most bytes of an OCSP message or a certificate. A longer file is not parsed, which is a weird.
@@ -120,17 +123,32 @@ impl Analyzers {
 
     /// Adds an analyzer that a listener asks for by Zeek's name; returns whether it is one of these.
     pub(crate) fn add_by_name(&mut self, analyzer: &str) -> bool {
-        let (kept, name) = match analyzer {
-            "Files::ANALYZER_OCSP_REPLY" => (&mut self.ocsp, "OCSP_REPLY"),
-            "Files::ANALYZER_OCSP_REQUEST" => (&mut self.ocsp_request, "OCSP_REQUEST"),
-            "Files::ANALYZER_X509" => (&mut self.x509, "X509"),
-            _ => return false,
-        };
+        let Some((kept, name)) = self.message(analyzer) else { return false };
         if kept.is_none() {
             *kept = Some(Vec::new());
             self.names.push(name);
         }
         true
+    }
+
+    /// Removes one that a listener does not want.
+    pub(crate) fn remove_by_name(&mut self, analyzer: &str) {
+        if let Some((kept, name)) = self.message(analyzer) {
+            *kept = None;
+            self.names.retain(|its| *its != name);
+        } else if analyzer == "Files::ANALYZER_PE" {
+            self.pe = None;
+        }
+    }
+
+    /// The bytes that an analyzer of Zeek's name keeps, and its short name.
+    fn message(&mut self, analyzer: &str) -> Option<(&mut Option<Vec<u8>>, &'static str)> {
+        match analyzer {
+            "Files::ANALYZER_OCSP_REPLY" => Some((&mut self.ocsp, "OCSP_REPLY")),
+            "Files::ANALYZER_OCSP_REQUEST" => Some((&mut self.ocsp_request, "OCSP_REQUEST")),
+            "Files::ANALYZER_X509" => Some((&mut self.x509, "X509")),
+            _ => None,
+        }
     }
 
     /// Whether headers wait for their events.
@@ -182,13 +200,14 @@ fn keep(kept: &mut Option<Vec<u8>>, data: &[u8]) -> bool {
 }
 
 impl Results {
-    /// Writes the rows of their own logs, and reports weirds.
+    /// Writes the rows of their own logs, and reports weirds. `certificate` is the one that the file is, if it was read before.
     pub(crate) fn write(
         &self,
         logs: &mut Sinks,
         ts: Time,
         fuid: Uid,
         f: Option<FileRef>,
+        certificate: Option<&Certificate>,
         weird: &mut dyn FnMut(&mut Sinks, &'static str, String),
     ) {
         for analyzer in &self.too_long {
@@ -225,7 +244,11 @@ impl Results {
             }
             None => {}
         }
-        match self.x509.as_deref().map(|der| (der, x509::parse(der))) {
+        let read = |der| match certificate {
+            Some(certificate) => Ok(Cow::Borrowed(certificate)),
+            None => x509::parse(der).map(Cow::Owned),
+        };
+        match self.x509.as_deref().map(|der| (der, read(der))) {
             Some((der, Ok(certificate))) => {
                 let mut weird =
                     |logs: &mut Sinks, w: x509::Weird| weird(logs, w.name(), w.addition());

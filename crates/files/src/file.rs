@@ -245,8 +245,10 @@ pub(crate) struct File {
     pub(crate) is_limit_known: bool,
     /// Bytes that a listener asked for and did not receive yet.
     pub(crate) heard: Option<Box<ListenedBytes>>,
-    /// A script ended its analysis.
+    /// A script ended its analysis: what arrives is ignored.
     pub(crate) stopped: bool,
+    /// The same after the next bytes.
+    pub(crate) stops: bool,
     /// Silence after which it is given up.
     pub(crate) timeout: Interval,
     /// Bytes that the type is detected from, if there are as many.
@@ -318,6 +320,7 @@ impl File {
     pub(crate) fn begin_again(&mut self, now: Time, options: &FileOptions) {
         self.dormant = false;
         self.timed_out = false;
+        (self.stopped, self.stops) = (false, false);
         self.started = now;
         (self.seen, self.missing, self.overflow, self.offset) = (0, 0, 0, 0);
         self.shown = 0;
@@ -339,7 +342,7 @@ impl File {
     }
 
     fn deliver(&mut self, data: &[u8]) {
-        if self.dormant || self.stopped {
+        if self.dormant {
             return;
         }
         if !self.sniffed {
@@ -455,16 +458,12 @@ impl File {
                 None if analyzer == "Files::ANALYZER_EXTRACT" => {
                     self.extraction.finish();
                 }
-                None => {}
+                None => self.analyzers.remove_by_name(&analyzer),
             },
             FileCommand::Stop => {
-                self.analyzers = Analyzers::default();
-                self.extraction.finish();
+                // What came so far counts at its end.
                 if let Some(archive) = self.archive() {
                     archive.parser.stop();
-                }
-                if let Some(heard) = &mut self.heard {
-                    heard.is_reported = false;
                 }
                 self.stopped = true;
             }

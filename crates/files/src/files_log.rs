@@ -4,6 +4,7 @@ use gannet_base::ConnId;
 use gannet_base::Interval;
 use gannet_base::Time;
 use gannet_base::Uid;
+use gannet_event::FilePart;
 use gannet_event::Sinks;
 use gannet_event::WeirdSampling;
 use gannet_log::Set;
@@ -103,11 +104,16 @@ pub(crate) fn write(
         names.push("EXTRACT");
     }
     let f = logs.events.any().then(|| logs.events.file(file.state()));
+    let certificate = file.start.certificate.take();
+    let certificate = certificate.as_deref();
     let (started, fuid) = (file.started, file.fuid);
-    results.write(logs, started, fuid, f, &mut |logs, name, addl| {
+    results.write(logs, started, fuid, f, certificate, &mut |logs, name, addl| {
         let weird = FileWeirdFacts { name, addl, source: None };
         faults.push(file.weird(logs, now, sampling, weird));
     });
+    if matches!(file.start.part, FilePart::Certificate(_)) {
+        return raise(logs, file, &results);
+    }
     let mut row = FileRow {
         ts: file.started,
         fuid: file.fuid,

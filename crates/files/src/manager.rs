@@ -23,6 +23,7 @@ use gannet_base::UidSource;
 use gannet_event::Connection;
 use gannet_event::FileCommand;
 use gannet_event::FilePart;
+use gannet_event::FileRef;
 use gannet_event::FileState;
 use gannet_event::Sinks;
 use gannet_event::WeirdSamples;
@@ -41,6 +42,7 @@ use crate::file::BEGINNING;
 use crate::file::File;
 use crate::file::MAX_BUFFERED;
 use crate::file::most_held;
+use crate::x509::Certificate;
 
 /// A file that nothing arrives of is given up after this.
 pub(crate) const TIMEOUT: Interval = Interval::from_secs(120);
@@ -84,8 +86,10 @@ pub struct FileStart {
     pub parent: Option<Uid>,
     /// Type stated by the protocol, which then is not detected (certificates).
     pub mime_type: Option<&'static str>,
-    /// Which of the files of its source it is.
+    /// Which of the files of its source it is. A [certificate](FilePart::Certificate) has no row in files.log.
     pub part: FilePart,
+    /// The certificate that it is, where that was read before.
+    pub certificate: Option<Arc<Certificate>>,
 }
 
 impl Default for FileStart {
@@ -100,6 +104,7 @@ impl Default for FileStart {
             parent: None,
             mime_type: None,
             part: FilePart::Unnamed,
+            certificate: None,
         }
     }
 }
@@ -381,6 +386,7 @@ impl Files {
             first: self.options.first,
             heard: None,
             stopped: false,
+            stops: false,
             timeout: self.options.timeout,
             beginning: Vec::new(),
             beginning_at: 0,
@@ -495,13 +501,14 @@ impl Files {
         numbered(&mut self.files, id)
     }
 
-    /// Raises the events of a file that began, on a connection if one carries it. Handlers run at once, as in Zeek.
+    /// Raises the events of a file that began, on a connection if one carries it. Handlers run at once, as in Zeek, and
+    /// what they ask for is done.
     #[cold]
-    pub fn raise_new(&self, sinks: &mut Sinks, id: FileId, c: Option<Connection>) {
+    pub fn raise_new(&mut self, sinks: &mut Sinks, id: FileId, c: Option<Connection>) {
         let Some(file) = self.get(id) else { return };
         let is_orig = file.start.from.is_orig();
         let state = FileState { total_bytes: None, ..file.state() };
-        let f = sinks.events.file(state);
+        let f = sinks.events.file(state.clone());
         if sinks.events.wants::<FileNew>() {
             sinks.events.raise(&FileNew { f });
             sinks.events.mark();
@@ -512,14 +519,23 @@ impl Files {
             sinks.events.raise(&FileOverNewConnection { f, c, is_orig });
             sinks.events.mark();
         }
+        sinks.events.drain();
+        self.obey(sinks, id);
+        let Some(file) = self.get(id).filter(|file| !file.stopped) else { return };
         if let Some(mime) = file.start.mime_type
             && sinks.events.wants::<FileSniff>()
         {
             let meta = Metadata { mime_type: Some(mime), mime_types: None, inferred: Some(false) };
+            let f = sinks.events.file(state);
             sinks.events.raise(&FileSniff { f, meta });
             sinks.events.mark();
+            sinks.events.drain();
+            self.obey(sinks, id);
+            if let Some(file) = self.get_mut(id) {
+                // Its type comes with its first data, which is read before the file stops.
+                file.stops = std::mem::take(&mut file.stopped);
+            }
         }
-        sinks.events.drain();
     }
 
     /// Does what the listener asks for of a file.
@@ -530,6 +546,18 @@ impl Files {
         {
             file.obey(sinks, self.options.extract.as_ref());
         }
+    }
+
+    /// All hashes of a file are computed.
+    pub fn add_hashes(&mut self, id: FileId) {
+        if let Some(file) = self.get_mut(id) {
+            file.analyzers.add_hashes();
+        }
+    }
+
+    /// Mentions a file, for events about it.
+    pub fn mention(&self, sinks: &mut Sinks, id: FileId) -> Option<FileRef> {
+        self.get(id).map(|file| sinks.events.file(file.state()))
     }
 
     /// Analyzers of the types of files to come are used, or no longer: `Files::ANALYZER_PE`.
@@ -683,6 +711,10 @@ impl Files {
             file.due = now + file.timeout;
             self.timers.push(Reverse((file.due, file.tie, file.number, id.index)));
         }
+        if file.stopped {
+            return None;
+        }
+        file.stopped = file.stops;
         file.last = now;
         Some(file)
     }

@@ -1,5 +1,6 @@
 use gannet_base::ConnId;
 use gannet_base::Dir;
+use gannet_base::Interval;
 use gannet_base::Time;
 use gannet_event::AnalyzerId;
 use gannet_event::Command;
@@ -477,6 +478,18 @@ impl Context<'_> {
         self.raise_file_handle_of_none(tag, Dir::Resp);
     }
 
+    /// The analyzer of datagrams checks at intervals of these seconds whether its connection is idle, unless scripts let
+    /// less silence end it.
+    pub(crate) fn look_every(&mut self, seconds: u64) {
+        let every = u16::try_from(seconds).unwrap_or(u16::MAX).max(1);
+        // A connection that is silent for longer ends before.
+        if self.conn.timeout() >= Interval::from_secs(every.into()) {
+            // Silence of a second less is enough, so that a query with one reply ends at the first look.
+            self.conn.set_timeout(every - 1);
+            self.conn.look_every = every;
+        }
+    }
+
     /// An analyzer of datagrams leaves its connection.
     #[inline]
     pub(crate) fn raise_session_done(&mut self) {
@@ -493,25 +506,42 @@ impl Context<'_> {
         {
             self.raise_file_handle(*tag, start.from);
         }
-        let local_orig = self.env.is_local(match start.from {
-            Dir::Orig => self.conn.id.orig_h,
-            Dir::Resp => self.conn.id.resp_h,
-        });
-        let (env, conn) = (&mut *self.env, &mut *self.conn);
-        let ordinal = u64::from(conn.files);
-        conn.files += 1;
-        let id =
-            env.files.start(self.now, conn.uid, (conn.id, conn.proto), local_orig, ordinal, start);
+        let ordinal = u64::from(self.conn.files);
+        self.conn.files += 1;
+        let id = self.add_file(start, ordinal);
+        let (env, conn) = (&mut *self.env, &*self.conn);
         if env.files.make_room(&mut env.logs, self.now, id, conn.is_global()) {
             env.weirds.net(&mut env.logs, self.now, "files_limit_reached", "");
         }
+        self.raise_file(id);
+        id
+    }
+
+    /// The same for a file that is here at once as a whole, and has its name by another number. There is always room for it.
+    pub(crate) fn whole_file_start(&mut self, start: FileStart, ordinal: u64) -> FileId {
+        let id = self.add_file(start, ordinal);
+        self.raise_file(id);
+        id
+    }
+
+    fn add_file(&mut self, start: FileStart, ordinal: u64) -> FileId {
+        let conn = &*self.conn;
+        let local_orig = self.env.is_local(match start.from {
+            Dir::Orig => conn.id.orig_h,
+            Dir::Resp => conn.id.resp_h,
+        });
+        let on = (conn.id, conn.proto);
+        self.env.files.start(self.now, conn.uid, on, local_orig, ordinal, start)
+    }
+
+    /// Raises the events of a file that began.
+    fn raise_file(&mut self, id: FileId) {
+        let env = &mut *self.env;
         if env.logs.events.any() {
-            let c = mention(&mut env.logs, conn);
+            let c = mention(&mut env.logs, self.conn);
             env.files.raise_new(&mut env.logs, id, Some(c));
-            env.files.obey(&mut env.logs, id);
         }
         self.note_handled();
-        id
     }
 
     /// More of a file, in order.

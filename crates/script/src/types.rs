@@ -432,6 +432,15 @@ impl Types {
         &mut self.arena[id]
     }
 
+    /// Gives a type without a name the place of another one.
+    pub(crate) fn move_to(&mut self, id: TypeId, other: TypeId) {
+        let span = self.data(other).span;
+        let data = self.data_mut(id);
+        if data.name.is_none() && span.is_somewhere() {
+            data.span = span;
+        }
+    }
+
     /// The number of types.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -13,8 +13,14 @@ use gannet_script::vm::Machine;
 
 use printed::Printed;
 
-/// The output, the reports, and the exit status of a program.
+/// The output, the reports, and the exit status of a program, which gets the stack that the command has.
 fn run(name: &str, code: &[u8]) -> (String, String, i32) {
+    let (name, code) = (name.to_owned(), code.to_vec());
+    let thread = std::thread::Builder::new().stack_size(1 << 29);
+    thread.spawn(move || run_here(&name, &code)).unwrap().join().unwrap()
+}
+
+fn run_here(name: &str, code: &[u8]) -> (String, String, i32) {
     let reports = Rc::new(RefCell::new(Vec::new()));
     let sink = reports.clone();
     let diagnostics = Diagnostics::new(Box::new(move |diagnostic, _| {

@@ -714,3 +714,49 @@ fn the_beginning_is_shown_in_whole_pieces() {
         assert_eq!(*heard.lock().unwrap(), [format!("file_sniff {expected}")]);
     }
 }
+
+/// Adds the analyzer of a hash to a file.
+fn add_hash(w: &mut World, f: FileId, analyzer: &str) {
+    let analyzer = analyzer.to_owned();
+    let add = FileCommand::Add { analyzer, path: None, limit: 0, counts_gaps: false };
+    w.files.steer(w.files.fuid(f).unwrap(), add);
+}
+
+#[test]
+fn what_came_before_a_file_was_stopped_counts() {
+    let (mut w, heard) = World::listening(&["file_hash", "file_state_remove"]);
+    let f = w.start(start());
+    add_hash(&mut w, f, "Files::ANALYZER_MD5");
+    w.files.data(&mut w.logs, Time::from_secs(2), f, &[b'x'; 5_000]);
+    w.files.steer(w.files.fuid(f).unwrap(), FileCommand::Stop);
+    w.files.data(&mut w.logs, Time::from_secs(3), f, &[b'x'; 10]);
+    w.files.gap(&mut w.logs, Time::from_secs(3), f, None, 10);
+    w.files.end(&mut w.logs, Time::from_secs(4), f);
+    w.logs.events.drain();
+    assert_eq!(*heard.lock().unwrap(), ["file_hash 5000", "file_state_remove 5000"]);
+}
+
+#[test]
+fn a_certificate_has_no_row_and_the_analyzers_that_scripts_leave() {
+    for (removed, expected) in [(None, 2), (Some("Files::ANALYZER_X509"), 1)] {
+        let (mut w, heard) = World::listening(&["file_hash", "file_state_remove"]);
+        let f = w.start(FileStart {
+            mime_type: Some("application/x-x509-user-cert"),
+            part: FilePart::Certificate(0),
+            ..start()
+        });
+        add_hash(&mut w, f, "Files::ANALYZER_X509");
+        add_hash(&mut w, f, "Files::ANALYZER_SHA1");
+        if let Some(analyzer) = removed {
+            let remove = FileCommand::Remove(analyzer.to_owned());
+            w.files.steer(w.files.fuid(f).unwrap(), remove);
+        }
+        w.files.data(&mut w.logs, Time::from_secs(2), f, b"no certificate");
+        w.files.end(&mut w.logs, Time::from_secs(2), f);
+        w.logs.events.drain();
+        assert_eq!(*heard.lock().unwrap(), ["file_hash 14", "file_state_remove 14"]);
+        assert_eq!(w.rows(), [""; 0]);
+        // The bytes are no certificate, which only its analyzer reports.
+        assert_eq!(w.files.take_faults().len() + 1, expected);
+    }
+}

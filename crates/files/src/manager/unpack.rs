@@ -147,7 +147,6 @@ impl Files {
             self.weird(logs, now, its, "files_limit_reached", String::new());
         }
         self.raise_new(logs, its, None);
-        self.obey(logs, its);
         Some(its)
     }
 

@@ -1,6 +1,5 @@
 use gannet_base::Addr;
 use gannet_base::Dir;
-use gannet_base::Interval;
 use gannet_base::Proto;
 use gannet_event::Connection;
 use gannet_flow::Conn;
@@ -51,14 +50,7 @@ impl Analyzer {
     /// For a new connection.
     pub fn new(cx: &mut Context<'_>) -> Self {
         if cx.conn.proto == Proto::Udp {
-            let every = cx.env.setting("dns_session_timeout", CHECK_EVERY.into());
-            let every = u16::try_from(every).unwrap_or(u16::MAX).max(1);
-            // Silence of a second less is enough, so that a query with one reply ends at the first check.
-            // A connection that is silent for longer ends before.
-            if cx.conn.timeout() >= Interval::from_secs(every.into()) {
-                cx.conn.set_timeout(every - 1);
-                cx.conn.look_every = every;
-            }
+            cx.look_every(cx.env.setting("dns_session_timeout", CHECK_EVERY.into()));
         }
         Self {
             slot: None,

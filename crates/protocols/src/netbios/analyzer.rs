@@ -1,5 +1,4 @@
 use gannet_base::Dir;
-use gannet_base::Interval;
 use gannet_base::Proto;
 
 use super::events::*;
@@ -41,14 +40,7 @@ impl Analyzer {
     /// For a new connection.
     pub fn new(cx: &mut Context<'_>) -> Self {
         if cx.conn.proto == Proto::Udp {
-            let every = cx.env.setting("netbios_ssn_session_timeout", LOOK_EVERY.into());
-            let every = u16::try_from(every).unwrap_or(u16::MAX).max(1);
-            // Silence of a second less is enough, so that a connection with one answer ends at the first look.
-            // A connection that is silent for longer ends before.
-            if cx.conn.timeout() >= Interval::from_secs(every.into()) {
-                cx.conn.set_timeout(every - 1);
-                cx.conn.look_every = every;
-            }
+            cx.look_every(cx.env.setting("netbios_ssn_session_timeout", LOOK_EVERY.into()));
         }
         let side = || Side { frames: Frames::new(MAX_MESSAGE), is_over: false };
         Self { sides: [side(), side()] }
@@ -149,6 +141,8 @@ impl Analyze for Analyzer {
 
 #[cfg(test)]
 mod tests {
+    use gannet_base::Interval;
+
     use super::*;
     use crate::testing::Harness;
     use proptest::prelude::*;

@@ -1,21 +1,16 @@
 //! Raises events whose arguments are read only for them, and those of certificates: each certificate is a file
 //! of its own.
 
+use std::sync::Arc;
+
+use gannet_base::Dir;
 use gannet_base::Uid;
 use gannet_event::FilePart;
 use gannet_event::FileRef;
-use gannet_event::FileState;
 use gannet_event::Sinks;
 use gannet_event::WeirdSamples;
-use gannet_files::events::FileHash;
-use gannet_files::events::FileNew;
-use gannet_files::events::FileOverNewConnection;
-use gannet_files::events::FileSniff;
-use gannet_files::events::FileStateRemove;
+use gannet_files::FileStart;
 use gannet_files::events::FileWeird;
-use gannet_files::events::Metadata;
-use gannet_files::hash::HashSelection;
-use gannet_files::hash::Hashes;
 use gannet_files::x509;
 use gannet_files::x509::Certificate;
 use gannet_files::x509_raise;
@@ -27,71 +22,54 @@ use super::message::Malformed;
 use super::message::Reader;
 use super::message::SignatureForm;
 use crate::Context;
-use crate::conn_state::mention;
 use crate::weird::FileWeirdSeen;
 
-/// Raises the events of a certificate that was read, or could not be read, and reports its weirds; `host` says whether
+/// Raises the events of a certificate, which is a file that was read, or could not be read, and reports its weirds; `host` says whether
 /// it is the first of its chain, `client` whether the client sent it; `number` is its number in the chain.
+///
+/// Where scripts say what looks into files, only that does. Otherwise its fields and hashes are reported.
 #[cold]
 pub(super) fn certificate(
     cx: &mut Context<'_>,
     source: &'static str,
     der: &[u8],
-    certificate: Option<&Certificate>,
+    certificate: Option<&Arc<Certificate>>,
     (host, client): (bool, bool),
     number: u32,
 ) {
     // Counted down from the largest number, so that the name is no other file's of the connection.
     let ordinal = cx.env.analyzer_ids.next_certificate(cx.conn.uid);
+    let has_listener = cx.env.logs.events.any();
+    if !has_listener && certificate.is_some_and(|certificate| certificate.weirds.is_empty()) {
+        return;
+    }
     let fuid = cx.env.uids.file(cx.conn.uid, u64::MAX - 1 - ordinal);
-    if !cx.env.logs.events.any() {
+    if !has_listener {
         return weirds(cx, fuid, None, der, certificate);
     }
-    let state = FileState {
-        fuid,
-        parent: None,
-        source: source.into(),
-        is_orig: Some(client),
-        conns: vec![(cx.conn.id, cx.conn.proto)],
-        last_active: cx.now,
-        seen_bytes: 0,
-        total_bytes: None,
-        missing_bytes: 0,
-        overflow_bytes: 0,
-        timeout: cx.env.files.timeout(),
-        bof: None,
-        part: FilePart::Certificate(number),
+    let kind = match host {
+        true => "application/x-x509-user-cert",
+        false => "application/x-x509-ca-cert",
     };
-    file_begins(cx, &state, host, client);
-    let f = cx.env.logs.events.file(FileState { seen_bytes: der.len() as u64, ..state });
-    weirds(cx, fuid, Some(f), der, certificate);
-    file_ends(cx, f, der);
-}
-
-/// Raises the events of a certificate before its contents.
-fn file_begins(cx: &mut Context<'_>, state: &FileState, host: bool, client: bool) {
-    let sinks = &mut cx.env.logs;
-    let c = mention(sinks, cx.conn);
-    let f = sinks.events.file(state.clone());
-    if sinks.events.wants::<FileNew>() {
-        sinks.events.raise(&FileNew { f });
-        sinks.events.mark();
+    let is_scripted = cx.env.is_scripted();
+    let start = FileStart {
+        source,
+        from: if client { Dir::Orig } else { Dir::Resp },
+        mime_type: Some(kind),
+        part: FilePart::Certificate(number),
+        certificate: certificate.filter(|_| is_scripted).map(Arc::clone),
+        ..FileStart::default()
+    };
+    let file = cx.whole_file_start(start, u64::MAX - 1 - ordinal);
+    if !is_scripted {
+        cx.env.files.add_hashes(file);
     }
-    if sinks.events.wants::<FileOverNewConnection>() {
-        sinks.events.raise(&FileOverNewConnection { f, c, is_orig: client });
-        sinks.events.mark();
+    cx.file_data(file, der);
+    if !is_scripted {
+        let f = cx.env.files.mention(&mut cx.env.logs, file);
+        weirds(cx, fuid, f, der, certificate);
     }
-    if sinks.events.wants::<FileSniff>() {
-        let kind = match host {
-            true => "application/x-x509-user-cert",
-            false => "application/x-x509-ca-cert",
-        };
-        let meta = Metadata { mime_type: Some(kind), mime_types: None, inferred: Some(false) };
-        sinks.events.raise(&FileSniff { f, meta });
-        sinks.events.mark();
-    }
-    sinks.events.drain();
-    mention(sinks, cx.conn);
+    cx.file_end(file);
 }
 
 /// Raises the events of what a certificate says, where it is a file of events, and reports its weirds.
@@ -100,7 +78,7 @@ fn weirds(
     fuid: Uid,
     f: Option<FileRef>,
     der: &[u8],
-    certificate: Option<&Certificate>,
+    certificate: Option<&Arc<Certificate>>,
 ) {
     let mut samples = WeirdSamples::default();
     let mut seen = Vec::new();
@@ -123,25 +101,6 @@ fn weirds(
         let what =
             FileWeirdSeen { fuid, name, addl, source: None, is_sampled_out: *is_sampled_out };
         env.weirds.file(&mut env.logs, now, &what);
-    }
-}
-
-/// Raises the events of a certificate behind its contents.
-fn file_ends(cx: &mut Context<'_>, f: FileRef, der: &[u8]) {
-    let sinks = &mut cx.env.logs;
-    if sinks.events.wants::<FileHash<'_>>() {
-        let mut hashes = Hashes::new(HashSelection { md5: true, sha1: true, sha256: true });
-        hashes.update(der);
-        let digests = hashes.finish();
-        let all = [("md5", digests.md5), ("sha1", digests.sha1), ("sha256", digests.sha256)];
-        for (kind, hash) in all {
-            if let Some(hash) = hash.as_deref() {
-                sinks.events.raise(&FileHash { f, kind, hash });
-            }
-        }
-    }
-    if sinks.events.wants::<FileStateRemove>() {
-        sinks.events.raise(&FileStateRemove { f });
     }
 }
 

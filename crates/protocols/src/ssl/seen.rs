@@ -20,7 +20,7 @@ pub(crate) fn seen(
     number: u32,
 ) -> Option<Arc<Certificate>> {
     let parsed = cx.env.certificates.parse(der);
-    let certificate = parsed.as_ref().map(|(certificate, _)| &**certificate);
+    let certificate = parsed.as_ref().map(|(certificate, _)| certificate);
     raise::certificate(cx, source, der, certificate, (host, client), number);
     let (certificate, digest) = parsed?;
     cx.report(&mut CertificateRows, |c| X509Seen {

@@ -33,21 +33,25 @@ impl Session<'_> {
         let seq = streams.next[from.index()];
         streams.next[from.index()] += contents.len() as u64;
         let (is_orig, is_recorded) = (from.is_orig(), streams.recorded[from.index()]);
+        let missing = streams.missing[from.index()].take().filter(|(at, _)| *at == self.now);
         if wants_all {
             self.raise(conn, |c| TcpContents { c, is_orig, seq, contents });
         }
         if is_recorded {
-            self.raise(conn, |c| StreamContents { c, is_orig, missing: 0, contents });
+            let missing = missing.map_or(0, |(_, len)| len);
+            self.raise(conn, |c| StreamContents { c, is_orig, missing, contents });
         }
     }
 
-    /// Bytes that are missing, from this position on.
+    /// Bytes that are missing, from this position on. As in Zeek, a recording says so where bytes behind them wait already,
+    /// which follow at once.
     pub(super) fn report_gap(&mut self, conn: &Conn, from: Dir, at: u64, len: u64) {
         let Some(streams) = self.env.streams.conns.get_mut(&conn.uid) else { return };
         streams.next[from.index()] = at.saturating_add(len);
         if streams.recorded[from.index()] {
-            let is_orig = from.is_orig();
-            self.raise(conn, |c| StreamContents { c, is_orig, missing: len, contents: &[] });
+            let missing = &mut streams.missing[from.index()];
+            let known = missing.filter(|(at, _)| *at == self.now).map_or(0, |(_, len)| len);
+            *missing = Some((self.now, known + len));
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Streams whose bytes listeners want.
 
+use gannet_base::Time;
 use gannet_base::Uid;
 use gannet_base::UidMap;
 
@@ -16,11 +17,13 @@ pub(super) struct Streams {
     pub(super) next: [u64; 2],
     /// Whether scripts write them to files.
     pub(super) recorded: [bool; 2],
+    /// Bytes that each side's stream misses behind what was recorded, and when that was found.
+    pub(super) missing: [Option<(Time, u64)>; 2],
 }
 
 impl Default for Streams {
     fn default() -> Self {
-        Self { next: [1; 2], recorded: [false; 2] }
+        Self { next: [1; 2], recorded: [false; 2], missing: [None; 2] }
     }
 }
 

@@ -45,7 +45,6 @@ impl Env {
             None => {
                 let id = self.files.start_input(now, name);
                 self.files.raise_new(&mut self.logs, id, None);
-                self.files.obey(&mut self.logs, id);
                 self.inputs.insert(name.to_owned(), id);
                 id
             }

@@ -10,6 +10,7 @@ use crate::diagnostics::Severity;
 use crate::evaluate::Stop;
 use crate::ids::TypeId;
 use crate::literal::{Port, Protocol};
+use crate::source::Span;
 use crate::support::format;
 use crate::types::{Flavor, Tag, Type};
 use crate::value::table::make_key;
@@ -739,15 +740,7 @@ pub(super) const TABLE: Table = &[
     ("Broker::__record_iterator_value", |vm, a| walk_value(vm, a, "record")),
     ("Broker::make_event", broker_event),
     ("Cluster::make_event", cluster_event),
-    ("Broker::publish", |vm, a| {
-        let backend = super::json::name_of(vm, &vm.global_named("Cluster::backend"));
-        if backend != "Cluster::CLUSTER_BACKEND_BROKER" {
-            let text = "Non-broker cluster backend configured and Broker manager inactive. Did you mean to use Cluster::publish() instead of Broker::publish()?";
-            let span = vm.p.exprs[vm.call_site()].span;
-            vm.emit(Severity::Warning, span, text.as_bytes().to_vec());
-        }
-        publish(vm, a)
-    }),
+    ("Broker::publish", broker_publish),
     ("Cluster::publish", publish),
 ];
 
@@ -757,7 +750,7 @@ fn place(value: &Value) -> usize {
 
 /// An event with its arguments, for `Broker::publish`.
 fn broker_event(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
-    let ty = vm.result_type();
+    let ty = vm.type_named("Broker::Event").unwrap_or_else(|| vm.result_type());
     let data = vm.type_named("Broker::Data").unwrap_or(TypeId::VOID);
     let items_ty = vm.vector_of(data);
     let items = Vector::new(items_ty, Vec::new());
@@ -809,7 +802,9 @@ fn broker_event(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
 /// An event with its arguments, for `Cluster::publish`.
 fn cluster_event(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let ty = vm.result_type();
-    let event = Record::new(ty, vec![Value::Unset, Value::Unset]);
+    let any = vm.type_named("any_vec").unwrap_or(TypeId::UNSPECIFIED_VECTOR);
+    let none = Value::Vector(Vector::new(any, Vec::new()));
+    let event = Record::new(ty, vec![Value::Unset, none]);
     let result = Value::Record(Rc::clone(&event));
     let [first, rest @ ..] = args else {
         vm.builtin_error("not enough arguments");
@@ -821,7 +816,6 @@ fn cluster_event(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         return Ok(result);
     };
     if let Some(items) = checked(vm, func, rest) {
-        let any = vm.type_named("any_vec").unwrap_or(TypeId::UNSPECIFIED_VECTOR);
         event.set(0, first.clone());
         event.set(1, Value::Vector(Vector::new(any, items)));
     }
@@ -834,14 +828,15 @@ fn checked(vm: &mut Vm<'_>, func: &Rc<FuncValue>, args: &[Value]) -> Option<Vec<
     let flavor = vm.p.functions[func.func].flavor;
     if flavor != Flavor::Event {
         let flavor = if flavor == Flavor::Hook { "hook" } else { "function" };
-        vm.report(Severity::Error, format!("unexpected function type for {name}: {flavor}"));
+        let text = format!("unexpected function type for {name}: {flavor}");
+        report_here(vm, Severity::Error, text);
         return None;
     }
     let wanted: Vec<TypeId> = vm.p.types.params(func.ty).iter().map(|param| param.ty).collect();
     if wanted.len() != args.len() {
         let (got, expect) = (args.len(), wanted.len());
         let text = format!("bad number of arguments for {name}: got {got}, expect {expect}");
-        vm.report(Severity::Error, text);
+        report_here(vm, Severity::Error, text);
         return None;
     }
     let mut items = Vec::with_capacity(args.len());
@@ -854,12 +849,18 @@ fn checked(vm: &mut Vm<'_>, func: &Rc<FuncValue>, args: &[Value]) -> Option<Vec<
                 let text = format!(
                     "event parameter #{number} type mismatch, got {got}, expecting {expect}"
                 );
-                vm.report(Severity::Error, text);
+                report_here(vm, Severity::Error, text);
                 return None;
             }
         }
     }
     Some(items)
+}
+
+/// Reports something with the place of the call that is running.
+fn report_here(vm: &mut Vm<'_>, severity: Severity, text: impl Into<Vec<u8>>) {
+    let span = vm.p.exprs.find(vm.call_site()).map_or(Span::NOWHERE, |call| call.span);
+    vm.emit(severity, span, text.into());
 }
 
 /// A value as an argument of the type `wanted`; none where it is of another type.
@@ -876,12 +877,50 @@ fn type_text(vm: &Vm<'_>, ty: TypeId) -> String {
     crate::describe::type_text(vm.p, ty)
 }
 
-/// `Cluster::publish` and `Broker::publish`: a process alone has no receivers, but the event is checked. The topic is the first argument.
+/// `Broker::publish`: a process alone has no peers, so that any event is published, even one that could not be made.
+fn broker_publish(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    if !has_topic(vm, args) {
+        return Ok(Value::Unset);
+    }
+    if is_broker_idle(vm) {
+        let text = "Non-broker cluster backend configured and Broker manager inactive. Did you mean to use Cluster::publish() instead of Broker::publish()?";
+        report_here(vm, Severity::Warning, text);
+    }
+    match args {
+        [_, Value::Record(record), ..] => {
+            let is_event = vm.type_named("Broker::Event") == Some(record.ty());
+            if !is_event {
+                let shown = type_text(vm, record.ty());
+                vm.builtin_error(format!("expected Broker::Event, got {shown}"));
+            }
+            Ok(Value::Bool(is_event))
+        }
+        [_, event @ ..] if !event.is_empty() => {
+            broker_event(vm, event)?;
+            Ok(Value::Bool(true))
+        }
+        _ => publish(vm, args),
+    }
+}
+
+/// Whether the first argument is a topic; reported where it is not.
+fn has_topic(vm: &mut Vm<'_>, args: &[Value]) -> bool {
+    let Some(topic) = args.first().filter(|topic| topic.bytes().is_none()) else { return true };
+    let given = crate::describe::tag_name(vm.p.types.get(topic.ty()));
+    vm.builtin_error(format!("expected type string for topic, got {given}"));
+    false
+}
+
+/// Whether another backend than Broker is configured.
+fn is_broker_idle(vm: &mut Vm<'_>) -> bool {
+    let backend = super::json::name_of(vm, &vm.global_named("Cluster::backend"));
+    backend != "Cluster::CLUSTER_BACKEND_BROKER"
+}
+
+/// `Cluster::publish`: a process alone has no receivers, but the event is checked. The topic is the first argument.
 pub(super) fn publish(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
-    let [topic, rest @ ..] = args else { return Ok(Value::Bool(false)) };
-    if topic.bytes().is_none() {
-        let given = crate::describe::tag_name(vm.p.types.get(topic.ty()));
-        vm.builtin_error(format!("expected type string for topic, got {given}"));
+    let [_, rest @ ..] = args else { return Ok(Value::Bool(false)) };
+    if !has_topic(vm, args) {
         return Ok(Value::Unset);
     }
     let published = match rest {
@@ -893,6 +932,11 @@ pub(super) fn publish(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         [Value::Record(record), ..] => {
             let name = vm.p.types.data(record.ty()).name.map(|name| vm.p.name(name).to_owned());
             match name.as_deref() {
+                Some("Broker::Event") if is_broker_idle(vm) => {
+                    let text = "Publish of Broker::Event record instance with type 'Broker::Event' to a non-Broker backend";
+                    vm.builtin_error(text);
+                    false
+                }
                 Some("Cluster::Event" | "Broker::Event") => record.get(0).is_set(),
                 _ => {
                     let shown = type_text(vm, record.ty());

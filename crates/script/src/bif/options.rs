@@ -68,6 +68,9 @@ pub(super) const TABLE: Table = &[
     ("Reporter::file_weird", |vm, a| {
         let args = [0, 1, 2, 3].map(|index| arg(a, index).clone());
         let id = super::log::field(vm, arg(a, 1), "id").text();
+        if !vm.m.state.traffic.files.contains_key(id.as_bytes()) {
+            return Ok(Value::Bool(false));
+        }
         if permits_weird(vm, arg(a, 0), &[id]) {
             vm.queue_named("file_weird", args.to_vec());
         }
@@ -338,8 +341,9 @@ fn set_change_handler(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
             } else {
                 let handler =
                     Handler { option: global, priority: arg(args, 2).int(), func: Rc::clone(func) };
+                // The newest is the first of those with its priority.
                 let at =
-                    vm.m.state.handlers.partition_point(|other| other.priority >= handler.priority);
+                    vm.m.state.handlers.partition_point(|other| other.priority > handler.priority);
                 vm.m.state.handlers.insert(at, handler);
                 None
             }

@@ -377,7 +377,7 @@ pub(super) const TABLE: Table = &[
     ("Broker::__peers", empty),
     ("Broker::__node_id", |_, _| Ok(Value::string(""))),
     ("Broker::__flush_logs", zero),
-    ("Broker::__publish_id", no),
+    ("Broker::__publish_id", yes),
     ("Broker::__publish", yes),
     ("Broker::__listen", |_, _| {
         Ok(Value::Port(crate::literal::Port { number: 0, protocol: crate::literal::Protocol::Tcp }))

@@ -10,7 +10,8 @@ use crate::evaluate::Stop;
 use crate::support::order::{Random, UidPools};
 use crate::support::resolver::{self, Answer, Question};
 use crate::types::Flavor;
-use crate::value::{Record, Value, Vector};
+use crate::value::object::FileSink;
+use crate::value::{FileValue, Record, Value, Vector};
 use crate::vm::Vm;
 use crate::vm::events::wall_clock;
 
@@ -207,20 +208,24 @@ pub(super) const TABLE: Table = &[
     }),
     ("file_mode", |_, a| Ok(Value::string(crate::support::text::file_mode(arg(a, 0).count())))),
     ("rotate_file", |vm, a| match arg(a, 0) {
-        Value::File(file) => {
-            let name = file.name.clone();
-            file.close();
-            rotate(vm, &name)
+        Value::File(file) if matches!(*file.sink.borrow(), Some(FileSink::File(_))) => {
+            rotate(vm, &file.name, Some(file))
         }
-        _ => Ok(Value::Unset),
+        _ => not_rotated(vm),
     }),
     ("rotate_file_by_name", |vm, a| {
         let name = arg(a, 0).text();
-        rotate(vm, &name)
+        rotate(vm, &name, None)
     }),
     ("calc_next_rotate", |vm, a| {
-        let interval = arg(a, 0).double();
-        Ok(Value::Interval(super::log::until_rotation(vm.m.now, interval, 0.0)))
+        let mut interval = arg(a, 0).double();
+        if interval == 0.0 {
+            let text = "calc_next_rotate(): interval is zero, falling back to 24hrs";
+            vm.report(Severity::Error, text);
+            interval = 86_400.0;
+        }
+        let base = super::log::rotation_base(vm);
+        Ok(Value::Interval(super::log::until_rotation(vm.m.now, interval, base)))
     }),
     ("syslog", |_, _| Ok(Value::Unset)),
     ("rand", |vm, a| {
@@ -472,51 +477,65 @@ fn open(vm: &mut Vm<'_>, args: &[Value], append: bool) -> Result<Value> {
                 let reason = system_text(&error);
                 vm.report(Severity::Error, format!("cannot open {name}: {reason}"));
             }
-            Ok(Value::File(crate::value::FileValue::closed(name, now)))
+            Ok(Value::File(FileValue::closed(name, now)))
         }
     }
 }
 
-fn rotate(vm: &mut Vm<'_>, name: &str) -> Result<Value> {
+/// Gives a file another name, and makes an empty one of its own name, which is open where the file was.
+fn rotate(vm: &mut Vm<'_>, name: &str, open: Option<&FileValue>) -> Result<Value> {
     if refused(vm, "rotate_file") {
-        let now = Value::Time(vm.m.now);
-        let name = Value::string(name);
-        let fields = vec![name.clone(), name, now.clone(), now];
-        return Ok(Value::Record(Record::new(vm.result_type(), fields)));
+        return rotation(vm, name, name, vm.m.now);
     }
     vm.m.out.flush_all();
-    let stamp = {
-        let mut out = Vec::new();
-        crate::support::format::time::civil_format(
-            &mut out,
-            b"%y-%m-%d_%H.%M.%S",
-            wall_clock() as i64,
-        );
-        String::from_utf8_lossy(&out).into_owned()
-    };
-    let first = format!("{name}.{}.{stamp}.tmp", std::process::id());
-    let further = (2..).map(|n| format!("{name}.{}.{stamp}-{n}.tmp", std::process::id()));
-    // Rotations of the same second have names of their own.
-    let free =
-        std::iter::once(first).chain(further).find(|name| !std::path::Path::new(name).exists());
-    let new_name = free.unwrap_or_default();
-    // The old name stays, empty.
-    let rotated = std::fs::rename(name, &new_name)
-        .map_err(|error| {
-            format!("failed to move '{name}' to '{new_name}': {}", system_text(&error))
+    let first = format!("{name}.{}.{:.6}.tmp", std::process::id(), vm.m.now);
+    let further = (2..).map(|n| format!("{first}-{n}"));
+    // Rotations of the same time have names of their own.
+    let is_free = |name: &String| !std::path::Path::new(name).exists();
+    let new_name = std::iter::once(first.clone()).chain(further).find(is_free).unwrap_or_default();
+    let fresh = format!("{new_name}.tmp");
+    let made = std::fs::File::create(&fresh)
+        .map_err(|error| format!("can't open {fresh}: {}", system_text(&error)))
+        .and_then(|made| {
+            let moved = std::fs::rename(name, &new_name);
+            let failure = moved.map_err(|error| {
+                let _ = std::fs::remove_file(&fresh);
+                format!("can't move {name} to {new_name}: {}", system_text(&error))
+            });
+            failure.map(|()| made)
         })
-        .and_then(|()| {
-            let made = std::fs::File::create(name);
-            made.map_err(|error| format!("failed to create '{name}': {}", system_text(&error)))
+        .and_then(|made| {
+            let moved = std::fs::rename(&fresh, name);
+            let told = |error| format!("can't move {fresh} to {name}: {}", system_text(&error));
+            moved.map(|()| made).map_err(told)
         });
-    if let Err(error) = rotated {
-        vm.report(Severity::Error, format!("rotate_file: {error}"));
+    match made {
+        Ok(made) => {
+            let opened = open.map_or(vm.m.now, |file| file.opened);
+            if let Some(file) = open {
+                *file.sink.borrow_mut() = Some(FileSink::File(std::io::BufWriter::new(made)));
+            }
+            rotation(vm, name, &new_name, opened)
+        }
+        Err(error) => {
+            vm.report(Severity::Error, format!("rotate_file: {error}"));
+            not_rotated(vm)
+        }
     }
-    let now = Value::Time(vm.m.now);
-    Ok(Value::Record(Record::new(
-        vm.result_type(),
-        vec![Value::string(name), Value::string(new_name), now.clone(), now],
-    )))
+}
+
+/// The record of a rotation.
+fn rotation(vm: &Vm<'_>, old: &str, new: &str, opened: f64) -> Result<Value> {
+    let times = [Value::Time(opened), Value::Time(vm.m.now)];
+    let fields = [Value::string(old), Value::string(new)].into_iter().chain(times);
+    Ok(Value::Record(Record::new(vm.result_type(), fields.collect())))
+}
+
+/// The record that says that no file was rotated.
+fn not_rotated(vm: &Vm<'_>) -> Result<Value> {
+    let names = [Value::string(""), Value::string("")].into_iter();
+    let fields = names.chain([Value::Time(0.0), Value::Time(0.0)]);
+    Ok(Value::Record(Record::new(vm.result_type(), fields.collect())))
 }
 
 fn unique(vm: &mut Vm<'_>, pool: u64, prefix: &[u8]) -> Value {

@@ -106,11 +106,11 @@ impl Metrics {
         help: &[u8],
         bounds: Vec<f64>,
     ) -> usize {
-        // Names may be written with dashes.
+        // Names may be written with dashes and the like.
         let plain = |text: &[u8]| -> Vec<u8> {
-            text.iter().map(|b| if *b == b'-' { b'_' } else { *b }).collect()
+            text.iter().map(|b| if b.is_ascii_alphanumeric() { *b } else { b'_' }).collect()
         };
-        let (prefix, name, unit) = (&*plain(prefix), &*plain(name), &*plain(unit));
+        let (prefix, name) = (&*plain(prefix), &*plain(name));
         let mut full = [prefix, b"_", name].concat();
         if !unit.is_empty() && unit != b"1" {
             full = [&full, b"_".as_slice(), unit].concat();
@@ -231,9 +231,25 @@ fn family(vm: &mut Vm<'_>, args: &[Value], kind: Kind) -> Result<Value> {
         _ => Vec::new(),
     };
     let (help, unit) = (bytes(args, 3 + histogram), bytes(args, 4 + histogram));
+    if let Some(fault) = fault_of_name(bytes(args, 0), bytes(args, 1), unit) {
+        vm.report(Severity::Fatal, fault);
+        return Err(Stop::Fatal);
+    }
     let metrics = &mut vm.m.state.metrics;
     let index = metrics.family(kind, bytes(args, 0), bytes(args, 1), unit, help, bounds);
     opaque(vm, Family(index))
+}
+
+/// What is wrong with the name of a family: the end of Prometheus' sums is reserved.
+fn fault_of_name(prefix: &[u8], name: &[u8], unit: &[u8]) -> Option<&'static str> {
+    let is_sum = |text: &[u8]| text.ends_with(b"_total");
+    if prefix.is_empty() || name.is_empty() {
+        return Some("Telemetry metric families must have a non-zero-length prefix and name");
+    }
+    if name == b"total" || is_sum(name) {
+        return Some("Metric names cannot end with '_total'");
+    }
+    (unit == b"total" || is_sum(unit)).then_some("Metric units cannot end with '_total'")
 }
 
 fn metric(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {

@@ -347,8 +347,7 @@ impl EndPlan {
     fn new(vm: &Vm<'_>, ty: TypeId) -> Self {
         let names = ["size", "state", "num_pkts", "num_bytes_ip", "flow_label", "l2_addr"];
         let mut places = places(vm, ty, names);
-        let is_off = matches!(vm.global_named("use_conn_size_analyzer"), Value::Bool(false));
-        if is_off || vm.m.state.traffic.without_sizes {
+        if vm.m.state.traffic.without_sizes {
             (places[2], places[3]) = (None, None);
         }
         Self { ty, places, last: last_of(places), l2: RefCell::default() }

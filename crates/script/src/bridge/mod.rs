@@ -431,13 +431,14 @@ impl Run {
         }
         let stopped = &mut vm.m.state.traffic.stopped;
         if !stopped.is_empty()
+            && is_of_file(event.decl.name)
             && let Some(file) = state::first_file(event)
             && stopped.contains(&file.fuid)
         {
             if route.kind == Kind::FileRemoved {
                 stopped.remove(&file.fuid);
+                self.states.over(&vm.m.state.traffic, event);
             }
-            self.states.over(&vm.m.state.traffic, event);
             return Ok(());
         }
         if route.kind == Kind::Certificate
@@ -620,4 +621,19 @@ impl Run {
         }
         Ok(())
     }
+}
+
+/// Whether an event is one of a file itself: scripts that stopped the file get no more of these, unlike those of its analyzers.
+fn is_of_file(event: &str) -> bool {
+    matches!(
+        event,
+        "file_new"
+            | "file_over_new_connection"
+            | "file_sniff"
+            | "file_timeout"
+            | "file_gap"
+            | "file_reassembly_overflow"
+            | "file_state_remove"
+            | "gannet::file_extraction_limit"
+    )
 }

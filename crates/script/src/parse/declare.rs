@@ -119,7 +119,7 @@ impl Parser<'_> {
         }
         let (name, span) = self.declared_name()?;
         let global = if declare == Declare::Redef {
-            match self.lookup_in(&name, false, false) {
+            match self.lookup_in(&name, false, true) {
                 Some(Symbol::Global(global)) => global,
                 _ => self.declared_global(&name),
             }

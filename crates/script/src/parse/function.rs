@@ -87,7 +87,7 @@ impl Parser<'_> {
         if flavor != Flavor::Event {
             return self.declared_global(name);
         }
-        match self.lookup_in(name, false, false) {
+        match self.lookup_in(name, false, true) {
             Some(Symbol::Global(global)) => global,
             _ => {
                 let module = self.global_module;
@@ -171,6 +171,15 @@ impl Parser<'_> {
             let message = "redef of not-previously-declared value";
             self.report_pinpoint(message, &Object::Global(global), None);
             self.invalid_definition = true;
+        }
+        if let Some(declared) = &declared
+            && flavor == declared.flavor
+            && matches!(known.kind, GlobalKind::Function(func) if self.program.functions[func].bodies.is_empty())
+            && self.program.same_parameters(declared.params, params_id)
+        {
+            // From here on messages name the place of the first definition.
+            self.program.types.move_to(known.ty, ty);
+            self.program.types.move_to(declared.params, params_id);
         }
         if declared.is_none() {
             let entry = &mut self.program.globals[global];

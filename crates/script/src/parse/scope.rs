@@ -178,6 +178,8 @@ impl Parser<'_> {
                 && home != self.global_module
                 && home != module
                 && !self.program.globals[global].exported
+                // Events of Spicy's analyzers are declared by their whole names, outside of their modules.
+                && self.program.globals[global].module != self.global_module
             {
                 self.error_here(&format!("identifier is not exported: {name}"));
             }
@@ -244,7 +246,7 @@ impl Parser<'_> {
 
     /// Whether `@ifdef ( name )` holds: it is an identifier or a module.
     pub(super) fn is_defined(&mut self, name: &str) -> bool {
-        if self.lookup_in(name, false, false).is_some() {
+        if self.lookup_in(name, false, true).is_some() {
             return true;
         }
         let module = self.program.names.intern(name);
@@ -334,7 +336,7 @@ impl Parser<'_> {
 
     /// The global that a declaration names: known in this module or new.
     pub(super) fn declared_global(&mut self, name: &str) -> GlobalId {
-        match self.lookup_in(name, true, false) {
+        match self.lookup_in(name, true, true) {
             Some(Symbol::Global(global)) => {
                 if self.exporting {
                     self.program.globals[global].exported = true;

@@ -140,6 +140,11 @@ fn statements_are_reported_as_zeek_does() {
             ],
         ),
         (
+            "event e() { local x = 5; when ( local y = x ) { print y; } }",
+            &["error @ x is used inside \"when\" statement but not captured \
+               (when [y](y = x) { print y})"],
+        ),
+        (
             "event e() { local s = \"abc\"; s[0:1] = \"y\"; }",
             &["error @ cannot assign to string index expression \
                (s[(coerce 0 to int), (coerce 1 to int)])"],

@@ -2,7 +2,7 @@
 
 use super::scope::{Scope, ScopeKind};
 use super::{Parsed, Parser};
-use crate::ast::{Stmt, StmtKind, When};
+use crate::ast::{Capture, ExprKind, Stmt, StmtKind, When};
 use crate::ids::{StmtId, TypeId};
 use crate::lexer::{Op, Word};
 use crate::report::Object;
@@ -81,10 +81,16 @@ impl Parser<'_> {
         let captures = scope.as_ref().map_or(Vec::new(), |scope| scope.captures.clone());
         let globals = scope.as_ref().map_or(Vec::new(), |scope| scope.globals.clone());
         self.scope().globals.extend(&globals);
-        let shown = captures[..declared.min(captures.len())]
+        let mut shown = captures[..declared.min(captures.len())]
             .iter()
             .map(|captured| captured.capture)
             .collect::<Vec<_>>();
+        // Zeek counts the variable that the condition declares among them.
+        if let ExprKind::Assign(target, _) = self.program.exprs[condition].kind
+            && let ExprKind::Local(inner, _) = self.program.exprs[target].kind
+        {
+            shown.push(Capture { outer: inner, inner, deep: false });
+        }
         let when = When { frame, captures: shown, condition, body, timeout, returns, globals };
         let stmt =
             self.program.stmts.push(Stmt { kind: StmtKind::When(when.clone().into()), span });

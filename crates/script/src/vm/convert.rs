@@ -9,6 +9,7 @@ use crate::describe;
 use crate::evaluate::Stop;
 use crate::ids::{ExprId, TypeId};
 use crate::literal::{Port, Protocol};
+use crate::source::Span;
 use crate::support::text;
 use crate::types::{Tag, Type};
 use crate::value::{Value, Vector};
@@ -50,7 +51,7 @@ impl Vm<'_> {
                 let to = describe::type_text(self.p, ty);
                 Err(self.error_at(site, format!("incompatible \"any\" type ({from} vs. {to})")))
             }
-            _ => self.convert(value, ty),
+            _ => self.convert_at(value, ty, Some(site)),
         }
     }
 
@@ -68,7 +69,7 @@ impl Vm<'_> {
             _ => return Err(self.error_at(site, "bad coercion")),
         };
         // The error is about the type and the value.
-        let span = self.p.exprs.find(site).map_or(crate::source::Span::NOWHERE, |expr| expr.span);
+        let span = self.p.exprs.find(site).map_or(Span::NOWHERE, |expr| expr.span);
         let name = describe::tag_name(self.p.types.get(ty));
         let location = format!("{name} and {}", self.p.sources.location(span));
         let value =
@@ -85,6 +86,16 @@ impl Vm<'_> {
     /// # Errors
     /// [`Stop`] where a default of a field failed.
     pub fn convert(&mut self, value: &Value, ty: TypeId) -> Result<Value, Stop> {
+        self.convert_at(value, ty, None)
+    }
+
+    /// The same for the coercion at `site`, which reports fields that records within lack.
+    fn convert_at(
+        &mut self,
+        value: &Value,
+        ty: TypeId,
+        site: Option<ExprId>,
+    ) -> Result<Value, Stop> {
         match (value, self.p.types.tag(ty)) {
             (Value::Record(record), Tag::Record) => {
                 let from = record.ty();
@@ -104,7 +115,10 @@ impl Vm<'_> {
                         }
                         let target = vm.p.types.record(ty).and_then(|ty| ty.fields.get(offset));
                         let value = match target.map(|field| field.ty) {
-                            Some(ty) => vm.convert(&given, ty)?,
+                            Some(ty) => {
+                                vm.report_orphan(&given, ty, site);
+                                vm.convert(&given, ty)?
+                            }
                             None => given,
                         };
                         if value.is_set() {
@@ -161,6 +175,32 @@ impl Vm<'_> {
             })),
             _ => Ok(value.clone()),
         }
+    }
+
+    /// Reports the first field of a record that one of the type `ty` lacks.
+    fn report_orphan(&mut self, value: &Value, ty: TypeId, site: Option<ExprId>) {
+        let (Value::Record(record), Some(site)) = (value, site) else { return };
+        let from = record.ty();
+        let (Some(given), Some(wanted)) = (self.p.types.record(from), self.p.types.record(ty))
+        else {
+            return;
+        };
+        let lacks = |name| wanted.offset(name).is_none();
+        let orphan = given.fields.iter().map(|field| field.name).find(|name| lacks(*name));
+        let Some(orphan) = orphan.filter(|_| from != ty) else { return };
+        let name = self.p.name(orphan).to_owned();
+        let span = self.p.exprs.find(site).map_or(Span::NOWHERE, |expr| expr.span);
+        // Zeek knows the place only of what is read.
+        let location = match self.m.running {
+            true => "<no location>".to_owned(),
+            false => self.p.sources.location(span),
+        };
+        let form = crate::value::describe::Form::Compact;
+        let shown = crate::value::describe::describe(self.p, value, form);
+        let mut line = format!("orphan field \"{name}\" in initialization (").into_bytes();
+        crate::value::describe::escape_into(&mut line, &shown);
+        line.push(b')');
+        self.emit_located(crate::diagnostics::Severity::Error, span, location, line);
     }
 
     /// For each field of `to`, the offset of the field of the same name in `from`.

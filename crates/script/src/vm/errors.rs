@@ -152,7 +152,9 @@ impl Vm<'_> {
         if !self.m.running || self.m.reporting {
             return true;
         }
-        let to_stderr = !matches!(self.global_named(option), Value::Bool(false));
+        // Until scripts began, messages are always printed.
+        let is_early = !self.m.state.initialized;
+        let to_stderr = is_early || !matches!(self.global_named(option), Value::Bool(false));
         if let Some(func) = self.function_named(event)
             && self.is_raised(func)
         {

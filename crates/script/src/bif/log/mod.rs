@@ -428,13 +428,48 @@ impl Plan {
     }
 }
 
-/// Seconds until a log is rotated next: at multiples of the interval since the base time of the day.
+/// Seconds until a log is rotated next: at multiples of the interval since the base time of the day, or without one since 1970.
 #[must_use]
-pub fn until_rotation(now: f64, interval: f64, base: f64) -> f64 {
-    if interval <= 0.0 {
-        return 0.0;
-    }
+pub fn until_rotation(now: f64, interval: f64, base: Option<f64>) -> f64 {
+    let Some(base) = base else {
+        return (now / interval).floor() * interval + interval - now;
+    };
     let day = now - now.rem_euclid(86_400.0) + base;
-    let passed = (now - day).rem_euclid(interval);
-    interval - passed
+    let left = day + ((now - day) / interval).ceil() * interval - now;
+    if left > 0.0 { left } else { interval }
+}
+
+/// The base time of rotations, in seconds of the day, where there is one: `log_rotate_base_time`.
+pub fn rotation_base(vm: &mut Vm<'_>) -> Option<f64> {
+    let text = vm.global_named("log_rotate_base_time").text();
+    if text.is_empty() {
+        return None;
+    }
+    let number = |text: &str, most| text.parse::<u32>().ok().filter(|number| *number <= most);
+    let base = text.split_once(':');
+    let base = base.and_then(|(hours, minutes)| {
+        Some(f64::from(number(hours, 23)? * 3600 + number(minutes, 59)? * 60))
+    });
+    if base.is_none() {
+        vm.report(Severity::Error, "calc_next_rotate(): can't parse rotation base time");
+    }
+    base
+}
+
+#[cfg(test)]
+mod tests {
+    use super::until_rotation;
+
+    #[test]
+    fn logs_rotate_at_multiples_of_the_interval() {
+        let (hour, day) = (3_600.0, 86_400.0);
+        let noon = 10.0 * day + 12.0 * hour;
+        assert_eq!(until_rotation(noon + 1.0, hour, Some(0.0)), hour - 1.0);
+        assert_eq!(until_rotation(noon, hour, Some(0.0)), hour);
+        // The base is later than now.
+        assert_eq!(until_rotation(noon, day, Some(13.0 * hour)), hour);
+        assert_eq!(until_rotation(noon, 7.0 * hour, Some(0.0)), 2.0 * hour);
+        assert_eq!(until_rotation(noon, 7.0 * hour, None), 7.0 * hour);
+        assert_eq!(until_rotation(noon, -5.0, Some(0.0)), -5.0);
+    }
 }

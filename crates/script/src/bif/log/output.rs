@@ -685,14 +685,10 @@ fn writer_for(
 
 /// Prints what a writer that writes nothing was opened with.
 fn describe_none(vm: &mut Vm<'_>, filter: &Filter, path: &str) {
-    let base = vm.global_named("log_rotate_base_time").text();
-    let seconds = base.split_once(':').and_then(|(hours, minutes)| {
-        Some(hours.parse::<u32>().ok()? * 3600 + minutes.parse::<u32>().ok()? * 60)
-    });
+    let base = super::rotation_base(vm).unwrap_or(-1.0);
     let mut text = format!(
         "[logging::writer::None]\n  path={path}\n  rotation_interval={}\n  rotation_base={}\n",
-        filter.interval,
-        seconds.unwrap_or(0)
+        filter.interval, base
     );
     let mut config: Vec<_> = filter.config.iter().collect();
     config.sort();
@@ -806,7 +802,8 @@ fn schedule_rotation(vm: &mut Vm<'_>, index: usize) {
         return;
     }
     let now = vm.m.now;
-    let due = if now == 0.0 { 1.0 } else { now + until_rotation(now, interval, 0.0) };
+    let base = super::rotation_base(vm);
+    let due = if now == 0.0 { 1.0 } else { now + until_rotation(now, interval, base) };
     vm.add_timer(due, crate::vm::events::Due::Rotate(index as u64));
 }
 
