@@ -17,7 +17,9 @@ use printed::Printed;
 fn run(name: &str, code: &[u8]) -> (String, String, i32) {
     let (name, code) = (name.to_owned(), code.to_vec());
     let thread = std::thread::Builder::new().stack_size(1 << 29);
-    thread.spawn(move || run_here(&name, &code)).unwrap().join().unwrap()
+    let thread = thread.spawn(move || run_here(&name, &code));
+    let result = thread.ok().and_then(|thread| thread.join().ok());
+    result.unwrap_or_else(|| (String::new(), "the program panicked".to_owned(), -1))
 }
 
 fn run_here(name: &str, code: &[u8]) -> (String, String, i32) {
