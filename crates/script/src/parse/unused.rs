@@ -83,6 +83,11 @@ impl Parser<'_> {
         }
     }
 
+    fn has_base_scripts(&self) -> bool {
+        let mut files = self.program.sources.files.iter();
+        files.any(|(_, file)| file.path.ends_with("base/init-bare.zeek"))
+    }
+
     /// Whether something that scripts do not show may raise an event, or call a hook or a function.
     fn may_run(&self, id: GlobalId, flavor: Flavor) -> bool {
         let global = &self.program.globals[id];
@@ -91,6 +96,8 @@ impl Parser<'_> {
             return true;
         }
         match flavor {
+            // Without Zeek's scripts, scripts declare the events of the engine themselves.
+            Flavor::Event if !self.has_base_scripts() => !self.undeclared_events.contains(&id),
             Flavor::Event => {
                 let file = self.program.sources.files.find(global.span.file);
                 // Spicy's analyzers raise the events that a file of this name handles.
