@@ -485,7 +485,7 @@ fn open(vm: &mut Vm<'_>, args: &[Value], append: bool) -> Result<Value> {
 /// Gives a file another name, and makes an empty one of its own name, which is open where the file was.
 fn rotate(vm: &mut Vm<'_>, name: &str, open: Option<&FileValue>) -> Result<Value> {
     if refused(vm, "rotate_file") {
-        return rotation(vm, name, name, vm.m.now);
+        return rotation(vm, [name, name], [vm.m.now; 2]);
     }
     vm.m.out.flush_all();
     let first = format!("{name}.{}.{:.6}.tmp", std::process::id(), vm.m.now);
@@ -494,20 +494,18 @@ fn rotate(vm: &mut Vm<'_>, name: &str, open: Option<&FileValue>) -> Result<Value
     let is_free = |name: &String| !std::path::Path::new(name).exists();
     let new_name = std::iter::once(first.clone()).chain(further).find(is_free).unwrap_or_default();
     let fresh = format!("{new_name}.tmp");
+    let rename = |from: &str, to: &str| {
+        std::fs::rename(from, to)
+            .map_err(|error| format!("can't move {from} to {to}: {}", system_text(&error)))
+    };
     let made = std::fs::File::create(&fresh)
         .map_err(|error| format!("can't open {fresh}: {}", system_text(&error)))
         .and_then(|made| {
-            let moved = std::fs::rename(name, &new_name);
-            let failure = moved.map_err(|error| {
+            let renamed = rename(name, &new_name);
+            if renamed.is_err() {
                 let _ = std::fs::remove_file(&fresh);
-                format!("can't move {name} to {new_name}: {}", system_text(&error))
-            });
-            failure.map(|()| made)
-        })
-        .and_then(|made| {
-            let moved = std::fs::rename(&fresh, name);
-            let told = |error| format!("can't move {fresh} to {name}: {}", system_text(&error));
-            moved.map(|()| made).map_err(told)
+            }
+            renamed.and_then(|()| rename(&fresh, name)).map(|()| made)
         });
     match made {
         Ok(made) => {
@@ -515,7 +513,7 @@ fn rotate(vm: &mut Vm<'_>, name: &str, open: Option<&FileValue>) -> Result<Value
             if let Some(file) = open {
                 *file.sink.borrow_mut() = Some(FileSink::File(std::io::BufWriter::new(made)));
             }
-            rotation(vm, name, &new_name, opened)
+            rotation(vm, [name, &new_name], [opened, vm.m.now])
         }
         Err(error) => {
             vm.report(Severity::Error, format!("rotate_file: {error}"));
@@ -524,18 +522,15 @@ fn rotate(vm: &mut Vm<'_>, name: &str, open: Option<&FileValue>) -> Result<Value
     }
 }
 
-/// The record of a rotation.
-fn rotation(vm: &Vm<'_>, old: &str, new: &str, opened: f64) -> Result<Value> {
-    let times = [Value::Time(opened), Value::Time(vm.m.now)];
-    let fields = [Value::string(old), Value::string(new)].into_iter().chain(times);
+/// The record of a rotation: names before and after it, and times of opening and of closing.
+fn rotation(vm: &Vm<'_>, names: [&str; 2], times: [f64; 2]) -> Result<Value> {
+    let fields = names.map(Value::string).into_iter().chain(times.map(Value::Time));
     Ok(Value::Record(Record::new(vm.result_type(), fields.collect())))
 }
 
 /// The record that says that no file was rotated.
 fn not_rotated(vm: &Vm<'_>) -> Result<Value> {
-    let names = [Value::string(""), Value::string("")].into_iter();
-    let fields = names.chain([Value::Time(0.0), Value::Time(0.0)]);
-    Ok(Value::Record(Record::new(vm.result_type(), fields.collect())))
+    rotation(vm, [""; 2], [0.0; 2])
 }
 
 fn unique(vm: &mut Vm<'_>, pool: u64, prefix: &[u8]) -> Value {

@@ -134,13 +134,7 @@ impl Compiler<'_> {
 
     /// Puts the values of expressions into consecutive new registers.
     pub(super) fn consecutive(&mut self, exprs: &[ExprId]) -> (Reg, u16) {
-        let first = Reg::try_from(self.next).unwrap_or(Reg::MAX - 1);
-        let regs: Vec<Reg> = exprs.iter().map(|_| self.temp()).collect();
-        for (expr, reg) in exprs.iter().zip(regs) {
-            let mark = self.next;
-            self.expr_to(*expr, reg);
-            self.next = mark;
-        }
+        let first = self.each_consecutive(exprs, Self::expr_to);
         if exprs.is_empty() {
             // The frame of a callee must begin in an allocated register.
             self.most = self.most.max(self.next + 1);
@@ -150,19 +144,30 @@ impl Compiler<'_> {
 
     /// The same for the fields of a record: a value that overflows leaves its field as if it were not given.
     pub(super) fn consecutive_fields(&mut self, exprs: &[ExprId]) -> Reg {
+        self.each_consecutive(exprs, |compiler, expr, reg| {
+            let outer = std::mem::take(&mut compiler.skips);
+            compiler.expr_to(expr, reg);
+            let skips = std::mem::replace(&mut compiler.skips, outer);
+            if !skips.is_empty() {
+                let end = compiler.emit(Op::Jump { to: 0 });
+                compiler.land_all(skips);
+                compiler.load(reg, Value::Unset);
+                compiler.land(end);
+            }
+        })
+    }
+
+    /// Compiles expressions with `compile`, each to the register behind that of the one before; returns the first register.
+    fn each_consecutive(
+        &mut self,
+        exprs: &[ExprId],
+        mut compile: impl FnMut(&mut Self, ExprId, Reg),
+    ) -> Reg {
         let first = Reg::try_from(self.next).unwrap_or(Reg::MAX - 1);
         let regs: Vec<Reg> = exprs.iter().map(|_| self.temp()).collect();
         for (expr, reg) in exprs.iter().zip(regs) {
             let mark = self.next;
-            let outer = std::mem::take(&mut self.skips);
-            self.expr_to(*expr, reg);
-            let skips = std::mem::replace(&mut self.skips, outer);
-            if !skips.is_empty() {
-                let end = self.emit(Op::Jump { to: 0 });
-                self.land_all(skips);
-                self.load(reg, Value::Unset);
-                self.land(end);
-            }
+            compile(self, *expr, reg);
             self.next = mark;
         }
         first
