@@ -95,7 +95,7 @@ fn watch(address: SocketAddr, mut before: Value, terminal: &Terminal) -> anyhow:
     let screen = Screen::open()?;
     let mut at = Instant::now();
     loop {
-        if stop.asked().is_some() || screen.is_left(Duration::from_secs(1))? {
+        if stop.requested().is_some() || screen.is_left(Duration::from_secs(1))? {
             return Ok(Outcome::Done);
         }
         let now = match ask(address) {

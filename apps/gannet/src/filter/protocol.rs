@@ -72,7 +72,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     match asked(&args.args).and_then(|asked| answer(&asked)) {
         Ok(text) => out::write(text.as_bytes()),
         Err((code, message)) => {
-            Terminal::new(false).say(&format_args!("filtertest: {message}"));
+            Terminal::new(false).print_lines(&format_args!("filtertest: {message}"));
             Ok(Outcome::Code(code))
         }
     }

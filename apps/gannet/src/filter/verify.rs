@@ -68,7 +68,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let mut suites: HashMap<u16, Result<Suite, String>> = HashMap::new();
     let mut outcome = Outcome::Done;
     let limit = args.packets.unwrap_or(u64::MAX - 1);
-    while stop.asked().is_none() {
+    while stop.requested().is_none() {
         match stream.next_batch() {
             Ok(Some(batch)) => {
                 for (link_type, from, mut views) in runs(&batch) {
@@ -113,7 +113,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     if all_refused && !types.is_empty() {
         outcome = outcome.max(Outcome::NoCapture);
     }
-    Ok(stop.asked().unwrap_or(outcome.max(out::write(told.as_bytes())?)))
+    Ok(stop.requested().unwrap_or(outcome.max(out::write(told.as_bytes())?)))
 }
 
 impl Suite {

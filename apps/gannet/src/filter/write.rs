@@ -122,7 +122,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
             outputs.iter_mut().flat_map(|o| &mut o.sink).for_each(|sink| sink.keep(&block));
         }
     };
-    while stop.asked().is_none() {
+    while stop.requested().is_none() {
         match stream.next_batch() {
             Ok(Some(batch)) => {
                 if packets == 0
@@ -147,7 +147,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
             }
             Ok(None) => break,
             // Standard input that ends because of a signal looks cut.
-            Err(_) if stop.asked().is_some() => {}
+            Err(_) if stop.requested().is_some() => {}
             Err(error) => {
                 terminal.error(&error);
                 outcome = outcome.max(Outcome::of(&error, true));
@@ -156,8 +156,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
         terminal.progress(&stream);
     }
     terminal.end();
-    if args.stats || terminal.is_watched() {
-        terminal.say(&summary(stream.packets(), &outputs, &write));
+    if args.stats || terminal.is_terminal() {
+        terminal.print_lines(&summary(stream.packets(), &outputs, &write));
     }
     keep(&mut outputs);
     if extra > 0 && args.write.iter().any(|p| Format::of_name(p) == Format::Pcap) {
@@ -172,7 +172,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
         ));
     }
     outcome = outcome.max(finish(outputs, packets, args.count, &terminal)?);
-    Ok(stop.asked().unwrap_or(outcome))
+    Ok(stop.requested().unwrap_or(outcome))
 }
 
 /// Where `--split` cuts files.

@@ -145,7 +145,7 @@ impl From<SandboxMode> for Mode {
 
 impl Args {
     /// Whether a live capture is asked for.
-    pub(crate) fn is_asked(&self) -> bool {
+    pub(crate) fn is_requested(&self) -> bool {
         !self.interfaces.is_empty()
     }
 

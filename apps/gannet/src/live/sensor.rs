@@ -312,7 +312,7 @@ impl Sensor {
     }
 
     fn is_over(&self) -> bool {
-        self.stop.asked().is_some() || self.until.is_some_and(|until| Instant::now() >= until)
+        self.stop.requested().is_some() || self.until.is_some_and(|until| Instant::now() >= until)
     }
 
     fn flush(&mut self, pending: &mut Pending) {
@@ -347,7 +347,7 @@ impl Sensor {
             report(self.engine.advance(number, clock - DELAY));
             self.snapshot.lag = 0.0;
         }
-        let asked = self.stop.takes_rotate();
+        let asked = self.stop.take_rotate_request();
         let due = self.rotate.is_some_and(|(_, at)| clock >= at);
         if asked || due {
             if let Some((every, at)) = &mut self.rotate {
@@ -355,7 +355,7 @@ impl Sensor {
             }
             self.with_logs(gannet_log::Logs::rotate);
         }
-        if self.stop.takes_reopen() {
+        if self.stop.take_reopen_request() {
             self.with_logs(gannet_log::Logs::reopen);
             tracing::info!("logs are reopened");
             self.reload();
@@ -515,8 +515,8 @@ impl Sensor {
         let (statistics, counts) = finished?;
         let mut tally = Tally::default();
         tally.add(statistics, &counts);
-        tally.put_in(self.folder);
-        tally.took(self.begun.elapsed());
+        tally.set_folder(self.folder);
+        tally.set_elapsed(self.begun.elapsed());
         if has_table {
             let counts = tally.to_string();
             // Where standard error is closed, the table has no reader.

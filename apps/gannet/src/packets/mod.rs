@@ -259,7 +259,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     };
     let mut left = args.count.unwrap_or(u64::MAX);
     let mut outcome = Outcome::Done;
-    while left > 0 && stop.asked().is_none() {
+    while left > 0 && stop.requested().is_none() {
         match stream.next_batch() {
             Ok(Some(batch)) => {
                 for packet in batch.iter() {
@@ -277,7 +277,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             }
             Ok(None) => break,
             // Standard input that ends because of a signal looks cut.
-            Err(_) if stop.asked().is_some() => {}
+            Err(_) if stop.requested().is_some() => {}
             Err(error) => {
                 terminal.error(&error);
                 outcome = outcome.max(Outcome::of(&error, true));
@@ -290,5 +290,5 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             outcome = outcome.max(out::write(summary.render(args.top).as_bytes())?);
         }
     }
-    Ok(stop.asked().unwrap_or(outcome))
+    Ok(stop.requested().unwrap_or(outcome))
 }

@@ -179,7 +179,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let terminal = Terminal::new(args.quiet);
     let stop = Stop::on_signals().context("signals")?;
     let flag = Arc::new(AtomicBool::new(false));
-    stop.also(&flag);
+    stop.set_on_stop(&flag);
     if let Some(at) = args.serve.serve {
         return serve::run(at, args, &terminal, &flag);
     }
@@ -201,7 +201,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let live = Live::default();
     let done = AtomicBool::new(false);
     let result = std::thread::scope(|scope| {
-        if terminal.is_watched() {
+        if terminal.is_terminal() {
             scope.spawn(|| watch(&live, &done));
         }
         let result = match comparison {
@@ -242,7 +242,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         written.with_context(|| path.display().to_string())?;
     }
     let damaged = if report.seen.remarks.is_empty() { Outcome::Done } else { Outcome::Damaged };
-    Ok(stop.asked().unwrap_or(outcome.max(damaged).max(answered).max(arrived)))
+    Ok(stop.requested().unwrap_or(outcome.max(damaged).max(answered).max(arrived)))
 }
 
 /// Reports what damaged the input and what did not reach a server: `target`, and the `other` one, if there is one.

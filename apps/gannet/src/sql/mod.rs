@@ -179,13 +179,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         return prompt::run(args, &session, &terminal);
     }
     let stop = Stop::on_signals().context("signals")?;
-    stop.also(&session.stop());
+    stop.set_on_stop(&session.stop());
     if has_stdin {
         match stdin::open(&stop) {
             Ok(reader) => session.set_stdin(reader),
             Err(error) => {
                 terminal.error(&error);
-                return Ok(stop.asked().unwrap_or(Outcome::NoCapture));
+                return Ok(stop.requested().unwrap_or(Outcome::NoCapture));
             }
         }
     }
@@ -212,7 +212,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             continue;
         }
         outcome = outcome.max(args.answer(&session, &sql, &terminal)?);
-        if let Some(stopped) = stop.asked() {
+        if let Some(stopped) = stop.requested() {
             return Ok(stopped);
         }
     }

@@ -67,7 +67,7 @@ pub(super) fn run(args: &Args, session: &Session, terminal: &Terminal) -> anyhow
         let _ = with_folder(path).map(|()| editor.load_history(path));
     }
     let tables = session.tables().len();
-    terminal.say(&format_args!("{tables} tables; .help shows more"));
+    terminal.print_lines(&format_args!("{tables} tables; .help shows more"));
     loop {
         match editor.readline("gannet> ") {
             Ok(line) => {
