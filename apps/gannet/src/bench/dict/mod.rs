@@ -2,7 +2,7 @@
 //!
 //! The tables are those of the published comparison of Zeek's chained and clustered dictionaries: bytes per entry, and
 //! nanoseconds to insert, find, miss and remove, by size, with 8-byte keys and with byte strings; and the same
-//! with so many maps that every operation misses the cache. In addition it measures what that comparison lacks: the slowest
+//! with enough maps for every operation to miss the cache. In addition it measures what that comparison lacks: the slowest
 //! insertions (`latency`), batched lookups that miss the cache (`batch`), and keys crafted to collide (`flood`).
 
 use std::io::Write;
