@@ -205,7 +205,7 @@ fn explained(error: &gannet_filter::Error, source: &Source) -> String {
     }
 }
 
-/// Opens the output file of each filter, if there is one. `has_blocks` tells whether blocks other than packets are copied.
+/// Opens the output file of each filter, if there is one. `has_blocks` is true if blocks other than packets are copied.
 fn open(
     pickers: Vec<PacketPicker>,
     write: &[PathBuf],
@@ -226,7 +226,7 @@ fn open(
     outputs.collect()
 }
 
-/// Completes the files; those of filters that did not apply are discarded. `prints_counts` tells whether to print the number
+/// Completes the files; those of filters that did not apply are discarded. `prints_counts` is true to print the number
 /// of packets that each filter matched.
 fn finish(
     outputs: Vec<Output>,
