@@ -1,6 +1,7 @@
-//! Listeners receive the same events in the same order however many threads analyze, and however packets come in batches:
-//! of generated traffic, of the repository's sample, and of small captures of the conformance corpus.
-// Tests may unwrap; the lints know that only of functions that are tests themselves.
+//! Listeners receive the same events in the same order for any number of threads and any batch
+//! sizes: of generated traffic, of the repository's sample, and of small captures of the
+//! conformance corpus.
+// Clippy allows unwrap in test functions, but not in their helper functions.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -34,17 +35,17 @@ use support::write;
 /// Conversations of the generated traffic, of all kinds.
 const CONVERSATIONS: usize = 300;
 
-/// Captures of the corpus with more bytes are left out.
+/// Larger captures of the corpus are skipped.
 const SMALL: u64 = 50_000;
 
-/// Numbers of threads, and packets of a batch.
+/// Numbers of threads, each with the number of packets in a batch.
 const WAYS: [(usize, usize); 3] = [(2, usize::MAX), (3, 1), (7, 50)];
 
-/// Writes down what it receives.
+/// Writes a line for each event that it receives.
 struct Lines {
     heard: Arc<Mutex<Vec<u8>>>,
     affinity: ThreadAffinity,
-    /// Whether packets and the points at which handlers run are written down, too.
+    /// Whether to write packets and the points at which handlers run as well.
     wants_all: bool,
     commands: Vec<Command>,
 }
@@ -87,7 +88,7 @@ impl Listener for Lines {
     }
 }
 
-/// What a listener receives of a capture. `None` if it is none.
+/// The lines of a listener for a capture; `None` if the file is not a capture.
 fn heard(
     capture: &Path,
     (wants_all, affinity): (bool, ThreadAffinity),
@@ -117,7 +118,8 @@ fn own_folder(name: &str) -> PathBuf {
     own
 }
 
-/// Compares what a listener receives of captures from several threads with what it receives from one.
+/// Compares what a listener receives from several threads with what it receives from one, for each
+/// capture.
 fn compare(
     captures: &[PathBuf],
     how: (bool, ThreadAffinity),
@@ -163,7 +165,7 @@ fn any_number_of_threads_raises_the_same_events() {
 }
 
 #[test]
-fn what_a_listener_asks_for_before_the_first_packet_holds_in_all_threads() {
+fn early_commands_of_a_listener_apply_to_all_threads() {
     let own = own_folder("asked");
     let capture = own.join("traffic.pcap");
     write(&traffic::mixed(CONVERSATIONS, 2), &capture);
@@ -181,7 +183,7 @@ fn what_a_listener_asks_for_before_the_first_packet_holds_in_all_threads() {
 }
 
 #[test]
-fn no_event_is_lost_of_many() {
+fn many_events_are_all_delivered() {
     let own = own_folder("many");
     for exchanges in [10, 1_000, 20_000] {
         let capture = own.join("dns.pcap");

@@ -1,7 +1,7 @@
-//! The logs are the same bytes however many threads make them and however packets come in batches:
-//! of generated traffic, of the repository's sample, and of every capture of the conformance corpus,
-//! which is next to the project (or where `GANNET_SHARED` says). Without the corpus this says so.
-// Tests may unwrap; the lints know that only of functions that are tests themselves.
+//! The logs are identical for any number of threads and any batch sizes: of generated traffic, of
+//! the repository's sample, and of every capture of the conformance corpus, which is next to the
+//! project (or where `GANNET_SHARED` points). The test prints a note if the corpus is missing.
+// Clippy allows unwrap in test functions, but not in their helper functions.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -22,10 +22,10 @@ use support::write;
 /// Conversations of the generated traffic, of all kinds.
 const CONVERSATIONS: usize = 600;
 
-/// Workers of the test, each with a capture of its own.
+/// Number of worker threads of the test, each with its own capture.
 const WORKERS: usize = 2;
 
-/// Numbers of threads, and packets of a batch.
+/// Numbers of threads, each with the number of packets in a batch.
 const WAYS: [(usize, usize); 4] = [(1, 3), (2, usize::MAX), (2, 1), (7, 50)];
 
 #[test]

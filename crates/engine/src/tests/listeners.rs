@@ -1,4 +1,4 @@
-//! What a listener receives.
+//! Events that a listener receives.
 
 use gannet_event::Interest;
 use gannet_event::Listener;
@@ -7,7 +7,7 @@ use gannet_event::ThreadAffinity;
 
 use super::*;
 
-/// Notes events as JSON.
+/// Records events as JSON.
 struct Heard(Arc<Mutex<Vec<String>>>);
 
 impl Listener for Heard {
@@ -22,7 +22,8 @@ impl Listener for Heard {
     }
 }
 
-/// The events of these names, without what stands before `from` in each.
+/// Runs the default analysis of a capture and returns the JSON of the named events from the text
+/// `from` on.
 fn heard(
     capture: &[u8],
     options: Options,
@@ -36,7 +37,7 @@ fn heard(
     (lines.iter().map(cut).collect(), statistics)
 }
 
-/// Analyses a capture and passes the events of these names to a listener.
+/// Analyzes a capture and passes the named events to a listener.
 fn analysed(
     capture: &[u8],
     options: Options,
@@ -108,7 +109,8 @@ fn the_headers_of_a_reassembled_datagram_have_the_flags_of_the_first_fragment() 
     assert!(packets[0].contains(r#""ulen":108"#) && packets[1].contains(r#""MF":false"#));
     let (frames, _) = heard(&capture, Options::default(), &["raw_packet"], "\"len\"");
     assert_eq!(frames.len(), 3, "{frames:?}");
-    // The first frame is what it is, the second one shows the whole.
+    // The event of the first frame shows its own header, that of the second frame the reassembled
+    // datagram.
     assert!(frames[0].starts_with(r#""len":98,"cap_len":98"#), "{frames:?}");
     assert!(frames[1].starts_with(r#""len":142,"cap_len":78"#), "{frames:?}");
     assert!(frames[1].contains(r#""MF":true,"offset":0"#), "{frames:?}");
@@ -130,7 +132,7 @@ fn fragments(whole: &[u8], at: usize) -> [Vec<u8>; 2] {
 }
 
 #[test]
-fn fragments_and_tunnels_show_the_same_in_any_number_of_threads() {
+fn fragments_and_tunnels_have_equal_events_with_any_number_of_threads() {
     let vxlan = |port| {
         let inner = ethernet(0x0800, &datagram(port, 9_000, b"in"));
         frame::udp(
@@ -141,7 +143,7 @@ fn fragments_and_tunnels_show_the_same_in_any_number_of_threads() {
         )
     };
     let [one, two] = fragments(&datagram(4_001, 9_000, &[7; 100]), 64);
-    // The flags are those of the outer datagram: the inner one was whole.
+    // The flags are those of the outer datagram; the inner one was not fragmented.
     let inner = [&[0, 0, 8, 0], &datagram(4_002, 9_000, b"in")[..]].concat();
     let [three, four] = fragments(&datagram(5_000, 4_754, &inner), 16);
     let frames = [vxlan(4_000), vxlan(4_000), vxlan(4_003), two, one, three, four];
@@ -155,13 +157,13 @@ fn fragments_and_tunnels_show_the_same_in_any_number_of_threads() {
     assert_eq!(alone, of(3));
     let tunnels: Vec<_> = alone.iter().filter(|line| line.contains("\"vxlan_packet\"")).collect();
     assert_eq!(tunnels.len(), 3);
-    // The lookup of the new tunnel shows the end of the packet.
+    // The lookup of the new tunnel shows the state after the packet.
     assert!(tunnels[0].contains("\"num_pkts\":1,\"num_bytes_ip\":96"), "{tunnels:?}");
     let packets: Vec<_> = alone.iter().filter(|line| line.contains("\"new_packet\"")).collect();
     let flags =
         packets.iter().map(|line| (line.contains("\"MF\":true"), line.contains("\"offset\":64")));
     assert_eq!(flags.clone().filter(|flags| *flags == (false, true)).count(), 1, "{packets:?}");
-    // The outer datagram of GRE over UDP, and not the inner one.
+    // The flags belong to the outer datagram of GRE over UDP, not to the inner one.
     assert_eq!(flags.filter(|flags| flags.0).count(), 1, "{packets:?}");
 }
 
@@ -176,14 +178,14 @@ fn time_begins_with_each_packet_as_long_as_it_is_zero() {
 }
 
 #[test]
-fn a_capture_without_packets_ends_where_time_begins() {
+fn a_capture_without_packets_ends_at_time_zero() {
     let empty = capture(LinkType::ETHERNET, &[]);
     let (got, _) = heard(&empty, Options::default(), &["net_done"], "\"t\"");
     assert_eq!(got, ["\"t\":1.000000}}"]);
 }
 
 #[test]
-fn a_connection_of_the_last_packet_times_out_if_it_is_long_ago() {
+fn a_connection_of_an_old_last_packet_times_out() {
     let frame = |from: u16| ethernet(0x0800, &datagram(from, 9_000, b"x"));
     for name in ["connection_timeout", "gannet::connection_inactive"] {
         let count = |second: f64| {
@@ -194,7 +196,8 @@ fn a_connection_of_the_last_packet_times_out_if_it_is_long_ago() {
     }
 }
 
-/// A connection whose originator sends 1,000 bytes, and again others in place of the last two.
+/// A connection whose originator sends 1,000 bytes, and retransmits the last two with other
+/// contents.
 fn sent_again(trace: &mut Trace, port: u16) {
     let mut tcp = trace.connect(client(port), server(80));
     tcp.send_unacknowledged(&[b'x'; 1_000]);
@@ -203,7 +206,7 @@ fn sent_again(trace: &mut Trace, port: u16) {
 }
 
 #[test]
-fn bytes_that_are_sent_again_with_other_contents() {
+fn retransmissions_with_other_contents_have_an_event() {
     let mut trace = trace();
     for port in 1..=4 {
         sent_again(&mut trace, port);
@@ -213,13 +216,13 @@ fn bytes_that_are_sent_again_with_other_contents() {
     let (got, statistics) = heard(&capture, Options::default(), names, "\"t1\"");
     assert_eq!(got, [r#""t1":"xx","t2":"yz","tcp_flags":"AP"}}"#; 4]);
     assert_eq!(statistics.state.reassembly, 4 * (1_000 + 48));
-    // Nothing is kept without a listener.
+    // No bytes are stored without a listener.
     let (_, statistics) = heard(&capture, Options::default(), &["content_gap"], "");
     assert_eq!(statistics.state.reassembly, 0);
 }
 
 #[test]
-fn bytes_to_compare_with_count_as_reassembly() {
+fn bytes_stored_for_comparison_count_as_reassembly() {
     let mut trace = trace();
     for port in 1..=4 {
         let mut tcp = trace.connect(client(port), server(80));
@@ -233,7 +236,7 @@ fn bytes_to_compare_with_count_as_reassembly() {
     assert!(options.limits.set("reassembly", 2_500));
     let names = &["rexmit_inconsistency", "conn_weird", "content_gap"];
     let (got, statistics) = heard(&capture, options, names, "\"event\"");
-    // The oldest bytes make room, and nothing is missing in their streams.
+    // The oldest bytes are discarded, which leaves no gap in their streams.
     assert_eq!(statistics.state.holes_given_up, 6);
     let count = |what: &str| got.iter().filter(|line| line.contains(what)).count();
     assert_eq!(
@@ -243,7 +246,7 @@ fn bytes_to_compare_with_count_as_reassembly() {
 }
 
 #[test]
-fn bytes_of_streams_have_positions() {
+fn stream_bytes_have_offsets() {
     let mut trace = trace();
     let mut tcp = trace.connect(client(1), server(9_999));
     tcp.send(b"abc");
@@ -262,7 +265,7 @@ fn bytes_of_streams_have_positions() {
 }
 
 #[test]
-fn messages_of_igmp_have_events() {
+fn igmp_messages_have_events() {
     let sealed = |mut message: Vec<u8>| {
         let mut sum = gannet_wire::checksum::Sum::default();
         sum.add(&message);
@@ -285,7 +288,7 @@ fn messages_of_igmp_have_events() {
     assert!(got[1].contains(r#""sources":["10.0.0.1"]"#), "{got:?}");
     let (got, _) = heard(&capture, Options::default(), &["IGMP::message"], "\"msg_type\"");
     assert_eq!(got.len(), 3);
-    // Zeek with Spicy reads them, so that they belong to no connection.
+    // Zeek with Spicy parses IGMP, so that its packets belong to no connection.
     let ran = |scripted| {
         let options = Options { scripted, inner_protocols: scripted, ..Options::default() };
         heard(&capture, options, &["new_connection", "flow_weird"], "\"name\"").0
@@ -295,7 +298,7 @@ fn messages_of_igmp_have_events() {
     assert!(weird.len() == 1 && weird[0].contains("igmp_invalid_checksum"), "{weird:?}");
 }
 
-/// Asks for something before the first packet.
+/// Gives commands before the first packet.
 struct Asks(Vec<gannet_event::Command>, Arc<Mutex<Vec<String>>>);
 
 impl Listener for Asks {
@@ -308,7 +311,7 @@ impl Listener for Asks {
     }
 }
 
-/// The names of events of a capture, and what the listener asks for before the first packet.
+/// The names of the events of a capture, after the listener gave commands before the first packet.
 fn asked(capture: &[u8], names: &[&str], commands: Vec<gannet_event::Command>) -> Vec<String> {
     let lines = Arc::new(Mutex::new(Vec::new()));
     let listener = Box::new(Asks(commands, lines.clone()));
@@ -318,7 +321,7 @@ fn asked(capture: &[u8], names: &[&str], commands: Vec<gannet_event::Command>) -
 }
 
 #[test]
-fn connections_of_as_many_packets_as_scripts_say_are_reported() {
+fn connections_that_reach_a_packet_threshold_are_reported() {
     let mut trace = trace();
     for port in 1..=2 {
         for _ in 0..3 {
@@ -353,7 +356,7 @@ fn scripts_skip_the_first_bytes_of_packets() {
 }
 
 #[test]
-fn teredo_is_no_tunnel_where_scripts_disable_it() {
+fn teredo_is_no_tunnel_if_scripts_disable_it() {
     let mut inner = vec![0x60, 0, 0, 0, 0, 0, 59, 64];
     inner.extend([0x20; 32]);
     let packet = frame::udp(client(5_000), server(3_544), 1, &inner);
@@ -365,7 +368,7 @@ fn teredo_is_no_tunnel_where_scripts_disable_it() {
     assert!(asked(&capture, names, vec![off]).is_empty());
 }
 
-/// Notes events as JSON, and asks something of the connection of each of them.
+/// Records events as JSON, and gives a command for the connection of each event.
 struct AsksOf {
     what: Option<gannet_event::ConnCommand>,
     commands: Vec<gannet_event::Command>,
@@ -388,7 +391,7 @@ impl Listener for AsksOf {
     }
 }
 
-/// The events of these names, if `what` is asked of the connection of each.
+/// The named events, if `what` is requested for the connection of each.
 fn asked_of(
     capture: &[u8],
     names: &[&str],
@@ -417,7 +420,7 @@ fn a_tunnel_that_scripts_forget_begins_again() {
 }
 
 #[test]
-fn a_connection_that_scripts_look_up_is_shown_to_its_events_as_before() {
+fn a_looked_up_connection_keeps_its_state_in_events() {
     let mut trace = trace();
     (0..3).for_each(|_| trace.udp(client(1), server(9), b"x"));
     let capture = capture_of(&trace);
@@ -442,10 +445,11 @@ fn a_connection_that_scripts_look_up_is_shown_to_its_events_as_before() {
 }
 
 #[test]
-fn expected_analyzers_apply_to_exchanged_roles_before_the_connection_flips() {
+fn expected_analyzers_match_exchanged_roles_before_the_flip() {
     let mut trace = trace();
     trace.connect(client(1), server(9)).send(b"x");
-    // The first packet is the server's: what is expected fits once the roles are exchanged.
+    // The first packet is the server's: the expected connection matches once the roles are
+    // exchanged.
     let frames = trace.frames().iter().skip(1);
     let frames: Vec<_> = (0..).map(f64::from).zip(frames.map(|f| f.bytes.clone())).collect();
     let capture = capture(LinkType::ETHERNET, &frames);
@@ -455,7 +459,7 @@ fn expected_analyzers_apply_to_exchanged_roles_before_the_connection_flips() {
         port: 9,
         proto: gannet_base::Proto::Tcp,
         analyzer: format!("Analyzer::ANALYZER_{analyzer}"),
-        // Before the first packet, it is 1970.
+        // Before the first packet, network time is 1970.
         timeout: Interval::from_secs(2_000_000_000),
     };
     let names = &["new_connection", "scheduled_analyzer_applied", "connection_flipped"];
@@ -465,7 +469,7 @@ fn expected_analyzers_apply_to_exchanged_roles_before_the_connection_flips() {
 }
 
 #[test]
-fn a_connection_whose_first_packet_is_the_servers_flips_before_it_is_new() {
+fn a_connection_that_begins_with_the_server_flips_before_its_first_event() {
     let mut trace = trace();
     trace.udp(server(53), client(60_000), b"x");
     let names = &["new_connection", "connection_flipped"];
@@ -474,7 +478,7 @@ fn a_connection_whose_first_packet_is_the_servers_flips_before_it_is_new() {
 }
 
 #[test]
-fn what_a_server_sends_is_not_detected_where_its_handshake_came_first() {
+fn server_data_is_not_detected_if_the_syn_ack_came_first() {
     let mut trace = trace();
     let mut tcp = trace.connect(client(1), server(9));
     tcp.reply(b"HTTP/1.0 200 OK\r\n\r\n");
@@ -499,11 +503,11 @@ fn what_a_server_sends_is_not_detected_where_its_handshake_came_first() {
     assert_eq!(detected(all.iter().take(5).collect()), "http_reply");
     assert_eq!(detected(all.iter().filter(of_server).collect()), "", "the server alone");
     assert_eq!(detected(all.iter().skip(1).take(4).collect()), "", "the client's ACK and no data");
-    // What the client sends is detected, and the analyzer gets all.
+    // The client's data is detected, and the analyzer receives everything.
     assert_eq!(detected(all.iter().skip(1).collect()), "http_reply http_request");
     let late_syn = [1, 0, 2, 3, 4].map(|at| &all[at]);
     assert_eq!(detected(late_syn.to_vec()), "", "a SYN behind its answer");
-    // The SYN-ACK of a port of servers is the responder's at once: then it is the client whose SYN was missed.
+    // A SYN-ACK from a known server port comes from the responder: the client's SYN was missed.
     assert_eq!(detected(likely.iter().collect()), "http_reply http_request");
     assert_eq!(detected(likely.iter().skip(1).take(4).collect()), "http_reply");
     let client_alone = likely.iter().skip(1).enumerate().filter(|(at, _)| *at != 2);
@@ -511,7 +515,7 @@ fn what_a_server_sends_is_not_detected_where_its_handshake_came_first() {
 }
 
 #[test]
-fn a_transfer_of_ftp_is_reported_before_its_file_where_the_first_part_shows_the_type() {
+fn an_ftp_transfer_is_reported_before_a_file_whose_first_part_has_a_type() {
     let trace = gannet_synth::traffic::of(gannet_synth::traffic::Kind::Ftp, 4, 1);
     let got = asked(&capture_of(&trace), &["file_transferred", "file_new"], Vec::new());
     assert!(got.len() >= 2, "{got:?}");
@@ -519,7 +523,7 @@ fn a_transfer_of_ftp_is_reported_before_its_file_where_the_first_part_shows_the_
 }
 
 #[test]
-fn the_contents_of_a_connection_are_announced_before_it_is() {
+fn contents_are_reported_before_the_connection() {
     let mut trace = trace();
     trace.connect(client(1), server(80));
     let names = &["new_connection", "new_connection_contents"];
@@ -547,8 +551,8 @@ fn sequence_numbers_follow_each_segment() {
     assert_eq!(last, orig.wrapping_add(1_000), "{got:?}");
 }
 
-/// A connection whose only segments have these flags, from the client and back, a second each, and packets of others
-/// for a while.
+/// A connection whose only segments have these flags, one per second, from the client if `false`;
+/// then packets of other hosts.
 fn segments(all: &[(bool, u8)]) -> Vec<u8> {
     let (a, b) = (client(4_000), server(80));
     let mut next = [100, 300];
@@ -568,7 +572,7 @@ fn segments(all: &[(bool, u8)]) -> Vec<u8> {
 }
 
 #[test]
-fn ends_that_are_reported_after_a_delay_remove_the_connection() {
+fn delayed_ends_remove_the_connection() {
     use gannet_event::Command;
     let (syn, fin, rst, ack) = (2, 1, 4, 16);
     let up = [(false, syn), (true, syn | ack), (false, ack)];
@@ -596,14 +600,14 @@ fn ends_that_are_reported_after_a_delay_remove_the_connection() {
     assert!(early.starts_with(reported), "{early}");
     let late = events(&partial, "connection_partial_close", Some(("tcp_partial_close_delay", 100)));
     assert!(late.starts_with("net_done"), "{late}");
-    // Both sides close: it is not silence that ends the connection.
+    // Both sides close: the connection does not end by inactivity.
     let closed = [(false, fin | ack), (true, fin | ack), (false, ack)];
     let closed = segments(&[&up[..], &closed].concat());
     let reported = "connection_timeout connection_state_remove net_done";
     assert!(events(&closed, "connection_timeout", None).starts_with(reported));
     let inactive = events(&closed, "gannet::connection_inactive", None);
     assert!(inactive.starts_with("connection_state_remove net_done"), "{inactive}");
-    // Nothing waits for what is not reported.
+    // Without its event, nothing waits for the delay.
     assert!(events(&partial, "connection_timeout", None).starts_with("net_done"));
 }
 
@@ -642,13 +646,13 @@ fn scripts_limit_tunnels_choose_their_ports_and_ignore_unknown_transports() {
     let nested = ethernet(0x0800, &frame::ipv4(CLIENT, SERVER, 4, 1, &once));
     assert_eq!(heard(nested.clone(), vec![depth(2)]), ["new_connection"]);
     assert_eq!(heard(nested.clone(), vec![depth(1)]), ["flow_weird"]);
-    // As in Zeek, the first tunnel is always read.
+    // As in Zeek, the first tunnel is always parsed.
     assert_eq!(heard(nested, vec![depth(0)]), ["flow_weird"]);
     assert_eq!(heard(ethernet(0x0800, &once), vec![depth(0)]), ["new_connection"]);
     let other = ethernet(0x0800, &frame::ipv4(CLIENT, SERVER, 200, 1, b"x"));
     assert_eq!(heard(other.clone(), vec![unknown(false), unknown(true)]), ["new_connection"]);
     assert!(heard(other, vec![unknown(false)]).is_empty());
-    // The second change is one too many; 0 is no limit.
+    // The second change exceeds the maximum; 0 means no limit.
     let changes = |commands| {
         let within = |ip: &[u8]| frame::ipv4(CLIENT, SERVER, 4, 1, ip);
         let plain = datagram(4_000, 9_000, b"in");
@@ -660,7 +664,7 @@ fn scripts_limit_tunnels_choose_their_ports_and_ignore_unknown_transports() {
     };
     let most = |value| Command::Setting { name: "Tunnel::max_changes_per_connection", value };
     assert_eq!([changes(vec![]), changes(vec![most(0)]), changes(vec![most(1)])], [0, 0, 1]);
-    // A port of scripts marks tunnels, and a usual one that they do not have marks none.
+    // A port set by a script marks tunnels; a default port that the script removed does not.
     let inner = ethernet(0x0800, &datagram(4_000, 9_000, b"in"));
     let payload = [&[8, 0, 0, 0, 0, 0, 1, 0], &inner[..]].concat();
     let vxlan = |port| frame::udp(client(5_000), server(port), 1, &payload);

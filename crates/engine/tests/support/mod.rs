@@ -1,5 +1,5 @@
-//! Captures to test with, and analyses of them: their packets in batches of any size, and the logs that result.
-// Each test is a program of its own and uses a part of this.
+//! Captures for tests, and their analysis with batches of any size.
+// Each test is a separate program that uses a part of this module.
 #![allow(dead_code, unreachable_pub, clippy::print_stderr, clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
@@ -22,7 +22,8 @@ pub fn captures() -> Vec<PathBuf> {
     gannet_synth::corpus::captures(&["conformance/captures", "conformance/hostile"])
 }
 
-/// Passes all packets of a capture to an analysis, some at a time. Packets before damage count.
+/// Passes all packets of a capture to an analysis, `at_a_time` per batch. Packets before damage
+/// count.
 pub fn feed(engine: &mut Engine, stream: &mut Stream, at_a_time: usize) {
     loop {
         match stream.next_batch() {
@@ -39,7 +40,8 @@ pub fn feed(engine: &mut Engine, stream: &mut Stream, at_a_time: usize) {
     }
 }
 
-/// Analyses a capture into an empty folder, and empties it again. `None` if it is not a capture.
+/// Analyzes a capture into an empty folder, and empties the folder again. `None` if the file is not
+/// a capture.
 pub fn made(capture: &Path, out: &Path, options: &Options, way: (usize, usize)) -> Option<Made> {
     let (threads, at_a_time) = way;
     let mut options = Options { threads, ignore_checksums: true, ..options.clone() };
@@ -62,7 +64,7 @@ pub fn made(capture: &Path, out: &Path, options: &Options, way: (usize, usize)) 
     Some((logs, format!("{statistics:?} {counts:?}")))
 }
 
-/// The first difference of two runs.
+/// The first difference between two runs.
 pub fn difference(a: &Made, b: &Made) -> Option<String> {
     if a == b {
         return None;
@@ -74,7 +76,7 @@ pub fn difference(a: &Made, b: &Made) -> Option<String> {
     Some(format!("{name}, {}", line_that_differs(&text(a), &text(b))))
 }
 
-/// The first lines of two texts that differ.
+/// The first lines that differ in two texts.
 pub fn line_that_differs(a: &[u8], b: &[u8]) -> String {
     let lines = |text: &[u8]| -> Vec<String> {
         String::from_utf8_lossy(text).lines().map(str::to_owned).collect()
@@ -84,7 +86,7 @@ pub fn line_that_differs(a: &[u8], b: &[u8]) -> String {
     format!("line {}: {:?} and {:?}", same + 1, a.get(same), b.get(same))
 }
 
-/// Writes a trace as a capture.
+/// Writes a trace to a capture file.
 pub fn write(trace: &Trace, path: &Path) {
     let mut writer = Writer::create(path, WriteOptions::default()).unwrap();
     trace.write(&mut writer).unwrap();
