@@ -102,7 +102,7 @@ pub use output_file::FileId;
 pub use packet::BATCH_BYTES;
 pub use packet::BATCH_PACKETS;
 pub use packet::Batch;
-pub use packet::BytesBehind;
+pub use packet::BytesAfter;
 pub use packet::Iter;
 pub use packet::MAX_PACKET;
 pub use packet::NEAR_PACKETS;

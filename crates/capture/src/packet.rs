@@ -232,7 +232,7 @@ impl<'a> Batch<'a> {
 
     /// The bytes `batches` batches after this one, assumed to be as long as this one. `None` past
     /// the end, and for long packets, of which few cache lines are read.
-    pub fn beyond(&self, batches: usize) -> Option<BytesBehind<'a>> {
+    pub fn bytes_after(&self, batches: usize) -> Option<BytesAfter<'a>> {
         let first = self.refs.first()?.offset;
         let span = self.refs.last()?.offset.checked_sub(first)? as usize;
         if batches == 0 || span / self.refs.len() > FETCHED + LINE {
@@ -240,7 +240,7 @@ impl<'a> Batch<'a> {
         }
         let before = self.data.as_ptr().addr().checked_sub(self.bytes.as_ptr().addr())?;
         let bytes = self.bytes.get(before + span * batches..)?;
-        Some(BytesBehind { refs: self.refs, bytes })
+        Some(BytesAfter { refs: self.refs, bytes })
     }
 
     /// Iterates over the packets in capture order.
@@ -267,17 +267,17 @@ impl<'a> IntoIterator for &Batch<'a> {
 
 /// Bytes after a batch, which will be read later.
 #[derive(Clone, Copy, Debug)]
-pub struct BytesBehind<'a> {
+pub struct BytesAfter<'a> {
     refs: &'a [PacketRef],
     /// The bytes, shifted by the distance.
     bytes: &'a [u8],
 }
 
-impl BytesBehind<'_> {
+impl BytesAfter<'_> {
     /// Prefetches the memory at the offset of the packet at `index`, to be called while that packet
     /// is processed, so that later reads do not wait.
     #[inline]
-    pub fn fetch(&self, index: usize) {
+    pub fn prefetch(&self, index: usize) {
         if let Some(packet) = self.refs.get(index)
             && let Some(lines) = self.bytes.get(packet.offset as usize..)
             && let Some(lines) = lines.first_chunk::<FETCHED>()
@@ -401,15 +401,15 @@ mod tests {
         let bytes = Bytes::from(vec![7; 4_000]);
         let refs = refs(100, 80);
         let batch = Batch::new(&refs, &bytes[500..1_500], &bytes, 1);
-        let beyond = batch.beyond(2).unwrap();
+        let beyond = batch.bytes_after(2).unwrap();
         assert_eq!(beyond.bytes.len(), 4_000 - 500 - 2 * 900);
         // Within the bytes, past their end, and for no packet.
-        (0..20).for_each(|index| beyond.fetch(index));
+        (0..20).for_each(|index| beyond.prefetch(index));
         (0..20).for_each(|index| batch.prefetch_remote(index));
-        assert!(batch.beyond(0).is_none() && batch.beyond(4).is_none());
-        assert!(Batch::new(&Refs::default(), &bytes, &bytes, 1).beyond(1).is_none());
+        assert!(batch.bytes_after(0).is_none() && batch.bytes_after(4).is_none());
+        assert!(Batch::new(&Refs::default(), &bytes, &bytes, 1).bytes_after(1).is_none());
         let long = vec![refs[0], PacketRef { offset: 1_400, ..refs[1] }].into();
-        assert!(Batch::new(&long, &bytes, &bytes, 1).beyond(1).is_none());
+        assert!(Batch::new(&long, &bytes, &bytes, 1).bytes_after(1).is_none());
     }
 
     #[test]
