@@ -155,7 +155,7 @@ impl Shard {
                 tcp.bad_checksum(conn, from, session);
                 return None;
             }
-            let before = tcp.held();
+            let before = tcp.buffered_bytes();
             if observed {
                 if segment.flags.syn() {
                     packet_events::before_syn(session, (ip, from, segment));
@@ -181,7 +181,7 @@ impl Shard {
                 }
             }
             conn.count_packet(from, ip_bytes);
-            let after = tcp.held();
+            let after = tcp.buffered_bytes();
             (before != after).then_some((before, after))
         });
         if let Some((before, after)) = held.flatten()

@@ -42,9 +42,9 @@ pub trait ShardIndex: Send + fmt::Debug {
 
 /// Receives the start of each connection, from several threads, before any row of the connection is
 /// written.
-pub trait Births: Send + Sync + fmt::Debug {
+pub trait ConnectionObserver: Send + Sync + fmt::Debug {
     /// The packet with this number began a connection.
-    fn began(&self, packet: u64, uid: Uid);
+    fn connection_began(&self, packet: u64, uid: Uid);
 }
 
 /// Maximum number of datagrams whose fragments are remembered.

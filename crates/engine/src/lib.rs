@@ -54,7 +54,7 @@ pub use gannet_files::Extractable;
 pub use gannet_files::Extracted;
 pub use gannet_protocols::policy::Assets;
 pub use gauge::Gauge;
-pub use index_reporter::Births;
+pub use index_reporter::ConnectionObserver;
 pub use index_reporter::PacketIndex;
 pub use index_reporter::ShardIndex;
 pub use limits::Limit;

@@ -182,7 +182,7 @@ mod tests {
         let (ours, theirs) = (limits.streams(), tcp::Limits::default());
         assert_eq!(ours.above_hole_without_acks, theirs.above_hole_without_acks);
         assert_eq!(ours.without_further_acks, theirs.without_further_acks);
-        assert_eq!(limits.files(), gannet_files::FileOptions::default().most);
+        assert_eq!(limits.files(), gannet_files::FileOptions::default().max_per_pair);
     }
 
     #[test]

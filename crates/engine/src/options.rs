@@ -6,7 +6,7 @@ use gannet_filter::Filter;
 use gannet_protocols::policy::Assets;
 
 use crate::Limits;
-use crate::index_reporter::Births;
+use crate::index_reporter::ConnectionObserver;
 use crate::index_reporter::PacketIndex;
 use crate::state::Memory;
 use crate::state::State;
@@ -48,7 +48,7 @@ pub struct Options {
     /// endpoints, lower address first, instead of in the order of creation.
     pub in_key_order: bool,
     /// Receives the start of each connection.
-    pub births: Option<Arc<dyn Births>>,
+    pub connection_observer: Option<Arc<dyn ConnectionObserver>>,
     /// Returns the number of bytes in use, for the limit of the total state. Without it that limit
     /// does not apply.
     pub memory: Option<Memory>,

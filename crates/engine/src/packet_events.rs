@@ -124,7 +124,7 @@ impl Shard {
             events.raise(&PacketDone {
                 processed,
                 fragments: self.fragments.len() as u64,
-                most_fragments: self.fragments.most() as u64,
+                most_fragments: self.fragments.peak() as u64,
                 acks: acked.times,
                 acked_bytes: acked.bytes,
                 gaps: acked.gaps,
@@ -393,7 +393,7 @@ pub(crate) fn timed_out(session: &mut Session<'_>, conn: &Conn, tcp: Option<&Tcp
     } else {
         session.raise(conn, |c| ConnectionTimeout { c });
     }
-    if idle && conn.look_every == 0 {
+    if idle && conn.check_every == 0 {
         session.raise(conn, |c| ConnectionInactive { c });
     }
 }
@@ -409,12 +409,12 @@ fn is_attempt(tcp: &Tcp) -> bool {
 #[inline(never)]
 pub(crate) fn pending(session: &mut Session<'_>, conn: &Conn, tcp: Option<&Tcp>, is_due: bool) {
     // The last packet may have an earlier time than the one before, by more than the timeout.
-    if is_due && conn.look_every == 0 && conn.last + conn.timeout() <= session.now {
+    if is_due && conn.check_every == 0 && conn.last + conn.timeout() <= session.now {
         return timed_out(session, conn, tcp, true);
     }
     let Some(tcp) = tcp else {
         // Zeek fires the timers of DNS and RPC at the end of input.
-        if conn.proto == Proto::Udp && conn.look_every > 0 {
+        if conn.proto == Proto::Udp && conn.check_every > 0 {
             session.raise(conn, |c| ConnectionTimeout { c });
         }
         return;

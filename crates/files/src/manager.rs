@@ -168,7 +168,7 @@ pub struct FileOptions {
     pub hash: bool,
     /// Maximum number of files in transit between two hosts; beyond it, the oldest one is treated
     /// as timed out.
-    pub most: usize,
+    pub max_per_pair: usize,
     /// The receiver of file contents.
     pub extract: Option<Arc<dyn Extract>>,
     /// Type-specific analyzers that are disabled.
@@ -194,7 +194,7 @@ impl Default for FileOptions {
     fn default() -> Self {
         Self {
             hash: false,
-            most: 1_000_000,
+            max_per_pair: 1_000_000,
             extract: None,
             disabled: Disabled::default(),
             sniff_bytes: BEGINNING,
@@ -241,7 +241,7 @@ pub struct Files {
     oldest: VecDeque<(u64, u32)>,
     /// The same by host pair, from the time when the total exceeded the limit of one pair.
     pairs: Option<BTreeMap<Pair, InTransit>>,
-    given_up: u64,
+    discarded: u64,
     /// Whether matches of the first bytes of files are reported.
     reports_matches: bool,
     /// Whether the DOS programs of executables are stored.
@@ -253,7 +253,7 @@ pub struct Files {
     /// Faults of files that are not reported yet.
     faults: Vec<ContentFault>,
     /// The uid of the next file, if it is that of an earlier file.
-    next_name: Option<Uid>,
+    next_fuid: Option<Uid>,
 }
 
 impl Files {
@@ -273,8 +273,8 @@ impl Files {
             created: 0,
             oldest: VecDeque::new(),
             pairs: None,
-            next_name: None,
-            given_up: 0,
+            next_fuid: None,
+            discarded: 0,
             reports_matches: false,
             keeps_programs: false,
             max_buffered: MAX_BUFFERED,
@@ -289,12 +289,12 @@ impl Files {
     }
 
     /// Sets the number of bytes from which the types of new files are detected.
-    pub fn detect_from(&mut self, first: usize) {
+    pub fn set_sniff_bytes(&mut self, first: usize) {
         self.options.sniff_bytes = first;
     }
 
     /// Sets the idle time after which new files time out.
-    pub fn give_up_after(&mut self, timeout: Interval) {
+    pub fn set_timeout(&mut self, timeout: Interval) {
         self.options.timeout = timeout;
     }
 
@@ -304,12 +304,12 @@ impl Files {
     }
 
     /// Sets whether out-of-order parts of new files are buffered.
-    pub fn reassemble(&mut self, on: bool) {
+    pub fn set_reassembly(&mut self, on: bool) {
         self.reassembles = on;
     }
 
     /// Sets the maximum number of bytes buffered for a new file; 0 means no limit.
-    pub fn hold_at_most(&mut self, bytes: u64) {
+    pub fn set_max_buffered(&mut self, bytes: u64) {
         self.max_buffered = max_buffered(bytes);
     }
 
@@ -319,8 +319,8 @@ impl Files {
     }
 
     /// Number of files that were discarded at the limit.
-    pub fn given_up(&self) -> u64 {
-        self.given_up
+    pub fn discarded(&self) -> u64 {
+        self.discarded
     }
 
     /// Number of files in transit.
@@ -350,7 +350,7 @@ impl Files {
         let mime_type = start.mime_type;
         let fuid = self.uids.file(uid, ordinal);
         let tie = fuid.bits() >> 1;
-        let fuid = self.next_name.take().unwrap_or(fuid);
+        let fuid = self.next_fuid.take().unwrap_or(fuid);
         let mut file = File {
             fuid,
             uid,
@@ -432,7 +432,7 @@ impl Files {
         let uid = self.uids.named_file(name.as_bytes());
         let nowhere = Addr::v4([0; 4]);
         let ends = ConnId { orig_h: nowhere, orig_p: 0, resp_h: nowhere, resp_p: 0 };
-        self.name_next(uid);
+        self.set_next_fuid(uid);
         let id = self.start(now, uid, (ends, Proto::Unknown), false, 0, FileStart::default());
         if let Some(file) = self.get_mut(id) {
             file.input = Some(name.into());
@@ -443,11 +443,17 @@ impl Files {
     /// Enforces the limit of files per host pair after a file was started on a connection, which
     /// the global shard owns if `is_global`; returns whether files were discarded.
     #[inline]
-    pub fn make_room(&mut self, logs: &mut Sinks, now: Time, id: FileId, is_global: bool) -> bool {
+    pub fn discard_excess(
+        &mut self,
+        logs: &mut Sinks,
+        now: Time,
+        id: FileId,
+        is_global: bool,
+    ) -> bool {
         if is_global && let Some(file) = self.get_mut(id) {
             file.is_global = true;
         }
-        if self.pairs.is_some() || self.len() > self.options.most.max(1) {
+        if self.pairs.is_some() || self.len() > self.options.max_per_pair.max(1) {
             return self.discard_oldest(logs, now, id);
         }
         if self.oldest.len() > 2 * self.len() + 1_024 {
@@ -473,7 +479,7 @@ impl Files {
             its.oldest.push_back((number, index));
         }
         let Some(pair) = self.get(id).map(File::pair) else { return false };
-        let most = self.options.most.max(1);
+        let most = self.options.max_per_pair.max(1);
         let mut full = false;
         while let Some(its) = self.pairs.as_mut().and_then(|pairs| pairs.get_mut(&pair)) {
             if its.oldest.len() > 2 * its.count + 1_024 {
@@ -488,7 +494,7 @@ impl Files {
             let id = FileId { index, number };
             if let Some(file) = self.get_mut(id) {
                 file.timed_out |= !file.dormant;
-                self.given_up += 1;
+                self.discarded += 1;
                 self.end(logs, now, id);
             }
         }
@@ -559,7 +565,7 @@ impl Files {
     }
 
     /// A reference to a file for events about it.
-    pub fn mention(&self, sinks: &mut Sinks, id: FileId) -> Option<FileRef> {
+    pub fn file_ref(&self, sinks: &mut Sinks, id: FileId) -> Option<FileRef> {
         self.get(id).map(|file| sinks.events.file(file.state()))
     }
 
@@ -575,7 +581,7 @@ impl Files {
 
     /// Applies a command for a file.
     #[cold]
-    pub fn steer(&mut self, fuid: Uid, what: FileCommand) {
+    pub fn apply_command(&mut self, fuid: Uid, what: FileCommand) {
         let file = self.files.iter_mut().flatten().find(|file| file.fuid == fuid);
         if let Some(file) = file.filter(|file| !file.dormant) {
             file.apply_command(what, self.options.extract.as_ref());
@@ -607,15 +613,15 @@ impl Files {
     }
 
     /// Detects the type from the bytes that have arrived, as at the end of the file.
-    pub fn settle_mime_type(&mut self, id: FileId) -> Option<&'static str> {
+    pub fn detect_mime_type(&mut self, id: FileId) -> Option<&'static str> {
         let file = self.get_mut(id)?;
         file.sniff();
         file.mime_type
     }
 
     /// Gives the next new file this uid, as another part of a file that has ended.
-    pub fn name_next(&mut self, fuid: Uid) {
-        self.next_name = Some(fuid);
+    pub fn set_next_fuid(&mut self, fuid: Uid) {
+        self.next_fuid = Some(fuid);
     }
 
     /// Records that another connection carries parts of the file, which then has a row for each

@@ -103,7 +103,7 @@ pub struct Conn {
     timeout: u16,
     /// Seconds between periodic checks for inactivity: the first packet this long after the
     /// previous check triggers one. 0 means a single check after the idle timeout.
-    pub look_every: u16,
+    pub check_every: u16,
     low: [LowHalves; 2],
     /// The history of the connection.
     pub history: History,
@@ -186,7 +186,7 @@ impl Conn {
             start,
             last: start,
             timeout: TIMEOUT,
-            look_every: 0,
+            check_every: 0,
             low: [LowHalves::default(); 2],
             history: History::default(),
             services: Services::default(),
@@ -323,16 +323,16 @@ impl Conn {
     }
 
     /// Replaces periodic checks by a single one after the idle timeout.
-    pub fn look_when_idle(&mut self) {
-        self.look_every = 0;
+    pub fn check_when_idle(&mut self) {
+        self.check_every = 0;
         self.timeout = TIMEOUT;
     }
 
     /// Time of the next check for inactivity, given the time of the last packet and the current
     /// time.
     #[inline]
-    pub fn next_look(&self, last: Time, now: Time) -> Time {
-        match self.look_every {
+    pub fn next_check(&self, last: Time, now: Time) -> Time {
+        match self.check_every {
             0 => last + self.timeout(),
             every => now + Interval::from_secs(i64::from(every)),
         }

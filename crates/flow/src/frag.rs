@@ -102,12 +102,12 @@ impl Fragments {
     }
 
     /// Maximum number of simultaneously incomplete datagrams.
-    pub fn most(&self) -> usize {
+    pub fn peak(&self) -> usize {
         self.peak
     }
 
     /// Number of datagrams discarded at the limits.
-    pub fn given_up(&self) -> u64 {
+    pub fn dropped(&self) -> u64 {
         self.dropped
     }
 
@@ -383,7 +383,7 @@ mod tests {
             assert_eq!(add(&mut f, &p, &mut Vec::new()), None);
         }
         assert_eq!(f.datagrams.len(), MAX);
-        assert_eq!(f.given_up(), 10);
+        assert_eq!(f.dropped(), 10);
         assert_eq!(f.bytes(), MAX * (20 + 64 + PIECE_OVERHEAD));
     }
 
@@ -404,7 +404,7 @@ mod tests {
                     name.as_ref()
                 );
             }
-            assert_eq!((f.datagrams.len(), f.given_up()), (MAX, 10));
+            assert_eq!((f.datagrams.len(), f.dropped()), (MAX, 10));
             // Headers count as well, because IPv6 extension headers may be long.
             assert_eq!(f.bytes(), MAX * 20);
         }

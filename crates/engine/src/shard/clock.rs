@@ -128,7 +128,7 @@ impl Shard {
         }
         let delays = &self.streams.delays;
         open(slot, &mut self.spare, self.now, delays);
-        let now = if slot.conn.look_every > 0 { packet } else { self.now };
+        let now = if slot.conn.check_every > 0 { packet } else { self.now };
         let over = slot.tcp.as_mut().is_some_and(|t| t.is_over(&slot.conn, now, packet, delays));
         if over || slot.conn.last + slot.conn.timeout() <= now {
             if !over && self.keeps(index, packet) {
@@ -272,7 +272,7 @@ fn last_timer(slot: &Slot<Ext>) -> Option<Time> {
             is_attempt.then(|| conn.start + Interval::from_secs(5))
         }
         None => {
-            let every = conn.look_every;
+            let every = conn.check_every;
             (every > 0).then(|| conn.start + Interval::from_secs(i64::from(every)))
         }
     }
@@ -297,7 +297,7 @@ fn key(conn: &Conn) -> Order {
 
 /// The time of the next check of a connection.
 fn next_due(slot: &Slot<Ext>, now: Time) -> Time {
-    let idle = slot.conn.next_look(slot.conn.last, now);
+    let idle = slot.conn.next_check(slot.conn.last, now);
     let Some(tcp) = &slot.tcp else { return idle };
     if tcp.is_quiet(&slot.conn, now) {
         // A connection that cannot be idle soon is checked less often. If it ends before, its timer

@@ -91,7 +91,7 @@ impl Shard {
                     }
                 }
                 Command::File { fuid, what } => {
-                    self.env.files.steer(fuid, what);
+                    self.env.files.apply_command(fuid, what);
                 }
                 other => self.env.steer(self.time.max(self.now), other),
             }

@@ -85,8 +85,8 @@ impl Shard {
         if let Some(index_reporter) = &mut self.index_reporter {
             index_reporter.index.begin(index, uid, conn.id, proto);
         }
-        if let Some(births) = &self.options.births {
-            births.began(self.packet_number, uid);
+        if let Some(observer) = &self.options.connection_observer {
+            observer.connection_began(self.packet_number, uid);
         }
         if self.env.logs.events.any() {
             let option = match proto {
@@ -254,7 +254,7 @@ impl Shard {
         let is_new = fresh || slot.tcp.is_some() && slot.conn.timeout() != patience;
         let last = if is_new { slot.conn.last } else { slot.conn.last.max(self.now) };
         let from = if fresh { self.time } else { self.now };
-        let idle = slot.conn.next_look(last, from);
+        let idle = slot.conn.next_check(last, from);
         let due = slot.tcp.as_deref().map_or(idle, |tcp| idle.min(tcp.due()));
         // Usually the existing entry is earlier.
         if due < slot.due {
@@ -289,7 +289,7 @@ impl Shard {
         let Some(slot) = self.table.get_mut(index) else { return };
         slot.open(&mut self.spare);
         count_payload(slot.tcp.as_deref(), &mut slot.conn);
-        let held = slot.tcp.as_deref().map_or(0, Tcp::held);
+        let held = slot.tcp.as_deref().map_or(0, Tcp::buffered_bytes);
         self.evictor.set_buffered(held, 0, slot.number, index, || crate::state::pair(&slot.conn));
         // As in Zeek, rows written when a connection ends have the time of the packet that advances
         // the clock.

@@ -185,7 +185,7 @@ impl Shard {
         let wants_trail = logs.selection().wants::<UnknownRow<'_>>();
         let options_of_files = FileOptions {
             hash: options.hash_files,
-            most: options.limits.files(),
+            max_per_pair: options.limits.files(),
             extract: options.extract.clone(),
             ..FileOptions::default()
         };

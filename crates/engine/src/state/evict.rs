@@ -43,8 +43,8 @@ impl Shard {
         }
         report.all = report.all.max(all);
         report.files = report.files.max(self.env.files.len() as u64);
-        report.fragments_given_up = self.fragments.given_up();
-        report.files_given_up = self.env.files.given_up();
+        report.fragments_given_up = self.fragments.dropped();
+        report.files_given_up = self.env.files.discarded();
     }
 
     /// Evicts state above the limits. Must not be called while a connection is borrowed.
@@ -108,7 +108,8 @@ impl Shard {
             && let Some((number, index)) = self.evictor.holes.pop_front()
         {
             let slot = self.table.get(index).filter(|s| s.number == number);
-            let Some(buffered) = slot.and_then(|s| s.tcp.as_deref()).map(Tcp::held) else {
+            let Some(buffered) = slot.and_then(|s| s.tcp.as_deref()).map(Tcp::buffered_bytes)
+            else {
                 continue;
             };
             if buffered == 0 {
@@ -140,7 +141,7 @@ impl Shard {
             let Some(buffered) = buffered.filter(|h| h.bytes > most) else { break };
             let Some((number, index)) = buffered.holes.pop_front() else { break };
             let slot = self.table.get(index).filter(|s| s.number == number);
-            let buffered = slot.and_then(|s| s.tcp.as_deref()).map_or(0, Tcp::held);
+            let buffered = slot.and_then(|s| s.tcp.as_deref()).map_or(0, Tcp::buffered_bytes);
             if buffered > 0 {
                 self.skip_holes(number, index, buffered);
             }
@@ -156,7 +157,7 @@ impl Shard {
             let Some(slot) = self.table.get(*index).filter(|s| s.number == *number) else {
                 continue;
             };
-            let bytes = slot.tcp.as_deref().map_or(0, Tcp::held);
+            let bytes = slot.tcp.as_deref().map_or(0, Tcp::buffered_bytes);
             if bytes > 0 && seen.insert(*number) {
                 let buffered = pairs.entry(pair(&slot.conn)).or_default();
                 buffered.bytes += bytes;
@@ -177,7 +178,7 @@ impl Shard {
             }
         });
         if let Some(slot) = self.table.get(index) {
-            let left = slot.tcp.as_deref().map_or(0, Tcp::held);
+            let left = slot.tcp.as_deref().map_or(0, Tcp::buffered_bytes);
             self.evictor.set_buffered(buffered, left, number, index, || pair(&slot.conn));
         }
         self.apply_requests(index);
@@ -190,7 +191,8 @@ impl Shard {
         let mut seen = std::collections::HashSet::<u64, KeyedHash>::default();
         self.evictor.holes.retain(|(number, index)| {
             let slot = table.get(*index).filter(|s| s.number == *number);
-            let waits = slot.and_then(|s| s.tcp.as_deref()).is_some_and(|tcp| tcp.held() > 0);
+            let waits =
+                slot.and_then(|s| s.tcp.as_deref()).is_some_and(|tcp| tcp.buffered_bytes() > 0);
             waits && seen.insert(*number)
         });
         for buffered in self.evictor.pairs.iter_mut().flat_map(BTreeMap::values_mut) {

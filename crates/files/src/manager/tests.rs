@@ -168,17 +168,17 @@ fn a_timeout_at_the_end_shows_a_file_without_out_of_order_data() {
 #[test]
 fn the_oldest_file_is_discarded() {
     let mut w = World::new();
-    w.files.options.most = 2;
+    w.files.options.max_per_pair = 2;
     let ids: Vec<_> = (0..3).map(|_| w.start(start())).collect();
     w.files.data(&mut w.logs, Time::from_secs(2), ids[0], b"abc");
-    assert!(w.files.make_room(&mut w.logs, Time::from_secs(3), ids[2], false));
+    assert!(w.files.discard_excess(&mut w.logs, Time::from_secs(3), ids[2], false));
     assert!(w.rows()[0].contains("\t3\t-\t0\t0\tT\t"), "{}", w.rows()[0]);
-    assert_eq!((w.files.len(), w.files.given_up()), (2, 1));
+    assert_eq!((w.files.len(), w.files.discarded()), (2, 1));
     assert!(w.files.fuid(ids[0]).is_none() && w.files.fuid(ids[1]).is_some());
     // Files that end by themselves are not remembered.
     for _ in 0..5_000 {
         let id = w.start(start());
-        w.files.make_room(&mut w.logs, Time::from_secs(3), id, false);
+        w.files.discard_excess(&mut w.logs, Time::from_secs(3), id, false);
         w.files.end(&mut w.logs, Time::from_secs(3), id);
     }
     let pairs = w.files.pairs.as_ref().unwrap();
@@ -251,7 +251,7 @@ fn scripts_limit_the_bytes_above_a_hole() {
     let (mut w, heard) = World::listening(names);
     let f = w.start(start());
     let (fuid, now) = (w.files.fuid(f).unwrap(), Time::from_secs(2));
-    w.files.steer(fuid, FileCommand::Buffer(4));
+    w.files.apply_command(fuid, FileCommand::Buffer(4));
     w.files.data_at(&mut w.logs, now, f, 0, b"abc");
     w.files.data_at(&mut w.logs, now, f, 10, b"defg");
     w.files.data_at(&mut w.logs, now, f, 14, b"h");
@@ -263,7 +263,7 @@ fn scripts_limit_the_bytes_above_a_hole() {
     assert_eq!(*heard.lock().unwrap(), ["file_gap 8", "file_reassembly_overflow 8"]);
     // 0 means no limit.
     let f = w.start(start());
-    w.files.steer(w.files.fuid(f).unwrap(), FileCommand::Buffer(0));
+    w.files.apply_command(w.files.fuid(f).unwrap(), FileCommand::Buffer(0));
     for at in [1, 2 + MAX_BUFFERED as u64] {
         w.files.data_at(&mut w.logs, now, f, at, &vec![0; MAX_BUFFERED + 1]);
     }
@@ -278,17 +278,17 @@ fn without_reassembly_out_of_order_parts_are_overflow() {
     let now = Time::from_secs(2);
     let f = w.start(start());
     w.files.data_at(&mut w.logs, now, f, 4, b"efg");
-    w.files.steer(w.files.fuid(f).unwrap(), FileCommand::Reassemble(false));
+    w.files.apply_command(w.files.fuid(f).unwrap(), FileCommand::Reassemble(false));
     for (at, part) in [(4, "ef"), (0, "abcd"), (4, "ef")] {
         w.files.data_at(&mut w.logs, now, f, at, part.as_bytes());
     }
     assert_eq!(w.files.get(f).map(|f| (f.seen, f.overflow)), Some((6, 2)));
     // The same for all new files.
-    w.files.reassemble(false);
+    w.files.set_reassembly(false);
     let f = w.start(start());
     w.files.data_at(&mut w.logs, now, f, 4, b"ef");
     assert_eq!(w.files.get(f).map(|f| (f.buffered, f.overflow)), Some((0, 2)));
-    w.files.steer(w.files.fuid(f).unwrap(), FileCommand::Reassemble(true));
+    w.files.apply_command(w.files.fuid(f).unwrap(), FileCommand::Reassemble(true));
     w.files.data_at(&mut w.logs, now, f, 4, b"ef");
     assert_eq!(w.files.get(f).map(|f| (f.buffered, f.overflow)), Some((2, 2)));
 }
@@ -475,7 +475,7 @@ fn messages_that_are_too_long_are_weirds() {
         let fuid = w.files.fuid(f).unwrap();
         for analyzer in added.map(str::to_owned) {
             let add = FileCommand::Add { analyzer, path: None, limit: 0, counts_gaps: false };
-            w.files.steer(fuid, add);
+            w.files.apply_command(fuid, add);
         }
         for _ in 0..pieces {
             w.files.data(&mut w.logs, Time::from_secs(2), f, &[b'0'; 1024]);
@@ -619,7 +619,7 @@ fn extracting(limit: u64, counts_gaps: bool) -> (World, testing::Lines, Memory, 
     let f = w.start(start());
     let fuid = w.files.fuid(f).unwrap();
     let (analyzer, path) = ("Files::ANALYZER_EXTRACT".to_owned(), Some("a".to_owned()));
-    w.files.steer(fuid, FileCommand::Add { analyzer, path, limit, counts_gaps });
+    w.files.apply_command(fuid, FileCommand::Add { analyzer, path, limit, counts_gaps });
     (w, heard, memory, f)
 }
 
@@ -639,7 +639,7 @@ fn gaps_count_toward_the_extraction_limit_on_request() {
     for (counts_gaps, expected, limits) in [(true, "ab", 1), (false, "ab.....cd", 0)] {
         let (mut w, heard, memory, f) = extracting(9, counts_gaps);
         if counts_gaps {
-            w.files.steer(w.files.fuid(f).unwrap(), FileCommand::Limit(6));
+            w.files.apply_command(w.files.fuid(f).unwrap(), FileCommand::Limit(6));
         }
         let now = Time::from_secs(2);
         w.files.data(&mut w.logs, now, f, b"ab");
@@ -658,7 +658,7 @@ fn gaps_count_toward_the_extraction_limit_on_request() {
 fn scripts_set_the_timeout_of_files() {
     for (seconds, expected) in [(120, 0), (10, 1)] {
         let mut w = World::new();
-        w.files.give_up_after(Interval::from_secs(seconds));
+        w.files.set_timeout(Interval::from_secs(seconds));
         let f = w.start(start());
         w.files.data(&mut w.logs, Time::from_secs(2), f, b"x");
         let late = Time::from_secs(60);
@@ -672,7 +672,7 @@ fn scripts_set_the_timeout_of_files() {
 fn scripts_set_the_number_of_bytes_for_detection() {
     for (first, expected) in [(100, "file_sniff 0"), (200, "file_sniff 150")] {
         let (mut w, heard) = World::listening(&["file_sniff"]);
-        w.files.detect_from(first);
+        w.files.set_sniff_bytes(first);
         let f = w.start(start());
         for _ in 0..2 {
             w.files.data(&mut w.logs, Time::from_secs(2), f, &[b'x'; 150]);
@@ -720,7 +720,7 @@ fn the_beginning_is_reported_in_whole_pieces() {
 fn add_hash(w: &mut World, f: FileId, analyzer: &str) {
     let analyzer = analyzer.to_owned();
     let add = FileCommand::Add { analyzer, path: None, limit: 0, counts_gaps: false };
-    w.files.steer(w.files.fuid(f).unwrap(), add);
+    w.files.apply_command(w.files.fuid(f).unwrap(), add);
 }
 
 #[test]
@@ -729,7 +729,7 @@ fn data_before_a_file_was_stopped_counts() {
     let f = w.start(start());
     add_hash(&mut w, f, "Files::ANALYZER_MD5");
     w.files.data(&mut w.logs, Time::from_secs(2), f, &[b'x'; 5_000]);
-    w.files.steer(w.files.fuid(f).unwrap(), FileCommand::Stop);
+    w.files.apply_command(w.files.fuid(f).unwrap(), FileCommand::Stop);
     w.files.data(&mut w.logs, Time::from_secs(3), f, &[b'x'; 10]);
     w.files.gap(&mut w.logs, Time::from_secs(3), f, None, 10);
     w.files.end(&mut w.logs, Time::from_secs(4), f);
@@ -750,7 +750,7 @@ fn a_certificate_has_no_row_and_analyzers_can_be_removed() {
         add_hash(&mut w, f, "Files::ANALYZER_SHA1");
         if let Some(analyzer) = removed {
             let remove = FileCommand::Remove(analyzer.to_owned());
-            w.files.steer(w.files.fuid(f).unwrap(), remove);
+            w.files.apply_command(w.files.fuid(f).unwrap(), remove);
         }
         w.files.data(&mut w.logs, Time::from_secs(2), f, b"no certificate");
         w.files.end(&mut w.logs, Time::from_secs(2), f);

@@ -140,13 +140,13 @@ impl Files {
         let (others, is_global, fuid) = (file.others.clone(), file.is_global, file.fuid);
         let (name, len) = fuid.text();
         let name = [&name[..len], b" ", n.to_string().as_bytes()].concat();
-        self.name_next(self.uids.named_file(&name));
+        self.set_next_fuid(self.uids.named_file(&name));
         let its = self.start(now, uid, ends, local_orig, 0, start);
         if let Some(file) = self.get_mut(its) {
             file.others = others;
             file.nesting = Some(Box::new(nesting));
         }
-        if self.make_room(logs, now, its, is_global) {
+        if self.discard_excess(logs, now, its, is_global) {
             self.weird(logs, now, its, "files_limit_reached", String::new());
         }
         self.raise_new(logs, its, None);
@@ -259,7 +259,7 @@ mod tests {
         fn analyze(&mut self, fuid: Uid) {
             let analyzer = "Files::ANALYZER_ZIP".into();
             let add = FileCommand::Add { analyzer, path: None, limit: 0, counts_gaps: false };
-            self.files.steer(fuid, add);
+            self.files.apply_command(fuid, add);
         }
 
         fn data(&mut self, id: FileId, data: &[u8]) {

@@ -183,7 +183,7 @@ impl Tcp {
     fn finds_nothing(&self, conn: &Conn) -> bool {
         self.phase == Phase::Open
             && self.is_active
-            && conn.look_every == 0
+            && conn.check_every == 0
             && !self.ends_in_silence()
     }
 

@@ -296,7 +296,7 @@ impl Tcp {
 
     /// Bytes of memory for data above holes, and for bytes stored for comparison.
     #[inline]
-    pub fn held(&self) -> usize {
+    pub fn buffered_bytes(&self) -> usize {
         self.side.iter().map(|e| e.stream.cost()).sum()
     }
 
