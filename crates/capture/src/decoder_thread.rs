@@ -1,11 +1,11 @@
 //! Decompression in a decoder thread, concurrently with the thread that parses records.
 //!
 //! ```text
-//! thread:  input ──▶ │ room │ last 32 KiB │ unpacked │ ──▶ others that are ready
-//!                                                              │
-//! reader:  │   … packets, and a record that is cut │ ◀── next ──┤
-//!                                                              │
-//!          buffers that were read ◀────────────────────────────┘
+//! thread:  input ──▶ │ headroom │ history │ data │ ──▶ filled buffers ─┐
+//!                                                                      │
+//! reader:  │ … packets, and an incomplete record │ ◀── next buffer ─────┤
+//!                                                                      │
+//!          read buffers, for reuse by the thread ◀─────────────────────┘
 //! ```
 //!
 //! The history that matches refer to precedes the decompressed bytes in the buffer, and so does the

@@ -10,7 +10,7 @@
 //!
 //! ```text
 //! file ──map──▶ window ─┐
-//! pipe ─┐               ├──records──▶ places of packets ──▶ Batch (places + the window's bytes)
+//! pipe ─┐               ├──records──▶ packet positions ──▶ Batch (positions + the window's bytes)
 //! gzip ─┴buffer▶ window ┘
 //! ```
 //!

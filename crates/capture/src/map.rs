@@ -52,8 +52,8 @@ const AHEAD: usize = 1 << 20;
 /// Number of bytes before the reader that stay mapped.
 const BEHIND: usize = 1 << 20;
 
-/// Like [`BEHIND`], if other threads read the batches and may be some batches (a megabyte each) behind:
-/// a page released before all have read it is mapped again and stays mapped.
+/// Like [`BEHIND`], if other threads read the batches and may be some batches (a megabyte each)
+/// behind: a page released before all have read it is mapped again and stays mapped.
 const BEHIND_SHARED: usize = 12 << 20;
 
 /// Number of bytes released at a time in that case: each release interrupts all processors that run

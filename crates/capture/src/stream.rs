@@ -268,8 +268,8 @@ impl Stream {
 
     /// Sets the maximum number of packets of a batch for files that are not yet started: see
     /// [`Reader::set_batch_packets`].
-    pub fn set_batch_packets(&mut self, most: usize) {
-        self.batch_packets = most;
+    pub fn set_batch_packets(&mut self, max_packets: usize) {
+        self.batch_packets = max_packets;
     }
 
     /// Sets the number of decompression threads for files that are not yet started: see
