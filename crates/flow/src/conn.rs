@@ -653,14 +653,14 @@ mod tests {
             c.count_payload(Dir::Orig, u32::MAX - 1);
         }
         c.count_packet(Dir::Resp, 28);
-        let most = u64::from(u32::MAX);
-        let orig = Counts { ip_bytes: 3 * most, payload: 3 * (most - 1), packets: 3 };
+        let max = u64::from(u32::MAX);
+        let orig = Counts { ip_bytes: 3 * max, payload: 3 * (max - 1), packets: 3 };
         assert_eq!(c.sent(Dir::Orig), orig);
         assert_eq!(c.sent(Dir::Resp), Counts { ip_bytes: 28, payload: 0, packets: 1 });
         // Payload keeps its index.
         c.flip();
         assert_eq!(c.sent(Dir::Resp), Counts { payload: 0, ..orig });
-        let payload = 3 * (most - 1);
+        let payload = 3 * (max - 1);
         assert_eq!(c.sent(Dir::Orig), Counts { ip_bytes: 28, payload, packets: 1 });
         c.set_payload(Dir::Resp, 1 << 60);
         assert_eq!(c.payload(), payload + (1 << 60));

@@ -128,8 +128,8 @@ impl Index {
             }
             // A cell moves to the hole if its probe sequence passes over it.
             let home = self.home((c >> 32) as u32);
-            let (way, gap) = (self.distance(home, at), self.distance(hole, at));
-            if way >= gap {
+            let (probe, gap) = (self.distance(home, at), self.distance(hole, at));
+            if probe >= gap {
                 self.cells[hole] = c;
                 hole = at;
             }

@@ -160,14 +160,14 @@ impl<T> Slab<T> {
     /// Drops the value at an index; returns whether a value was present.
     pub(crate) fn remove(&mut self, at: u32) -> bool {
         let (chunk, within) = (at as usize / CHUNK, at as usize % CHUNK);
-        let Some(place) = self.chunks.get_mut(chunk).and_then(|c| c.get_mut(within)) else {
+        let Some(entry) = self.chunks.get_mut(chunk).and_then(|c| c.get_mut(within)) else {
             return false;
         };
-        if place.is_none() {
+        if entry.is_none() {
             return false;
         }
         // Dropped in place, because values are large.
-        *place = None;
+        *entry = None;
         let used = &mut self.used[chunk];
         used.release(within);
         self.len -= 1;
@@ -239,8 +239,8 @@ mod tests {
     #[test]
     fn free_entries_are_filled_before_memory_is_allocated() {
         let mut slab = Slab::default();
-        let places: Vec<u32> = (0..10 * ENTRIES).map(|i| slab.insert(i)).collect();
-        for at in &places {
+        let indices: Vec<u32> = (0..10 * ENTRIES).map(|i| slab.insert(i)).collect();
+        for at in &indices {
             if *at as usize != 3 * CHUNK + 7 {
                 slab.remove(*at);
             }

@@ -405,10 +405,10 @@ mod tests {
     #[test]
     fn removal_needs_no_index() {
         let mut t = Table::default();
-        let places: Vec<u32> = (0..100).map(|n| insert(&mut t, slot(n))).collect();
+        let indices: Vec<u32> = (0..100).map(|n| insert(&mut t, slot(n))).collect();
         t.finish_finding();
         assert_eq!((t.index_bytes(), find(&t, &slot(7).key())), (0, None));
-        assert!(places.iter().all(|i| t.remove(*i, &mut Spare::default())));
+        assert!(indices.iter().all(|i| t.remove(*i, &mut Spare::default())));
         assert!(t.is_empty());
     }
 
@@ -441,13 +441,13 @@ mod tests {
             slot.conn.set_global(global);
             insert(&mut t, slot)
         };
-        let places = [put(false, false), put(true, false), put(false, true)];
+        let indices = [put(false, false), put(true, false), put(false, true)];
         let id = slot(7).conn.id;
         let key = |id: ConnId, one_way, global| Key::new(&id, 17, one_way).of_global(global);
-        assert_eq!(find(&t, &key(id, false, false)), Some(places[0]));
-        assert_eq!(find(&t, &key(id, true, false)), Some(places[1]));
+        assert_eq!(find(&t, &key(id, false, false)), Some(indices[0]));
+        assert_eq!(find(&t, &key(id, true, false)), Some(indices[1]));
         assert_eq!(find(&t, &key(id.flipped(), true, false)), None);
-        assert_eq!(find(&t, &key(id.flipped(), false, true)), Some(places[2]));
+        assert_eq!(find(&t, &key(id.flipped(), false, true)), Some(indices[2]));
     }
 
     #[test]

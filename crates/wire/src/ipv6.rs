@@ -263,11 +263,11 @@ fn is_extension(next: u8) -> bool {
 }
 
 fn fragment(header: &[u8]) -> Fragment {
-    let place = bytes::u16_at(header, ext::FRAGMENT_OFFSET);
+    let field = bytes::u16_at(header, ext::FRAGMENT_OFFSET);
     Fragment {
         id: bytes::u32_at(header, ext::FRAGMENT_ID),
-        offset: u32::from(place & 0xfff8),
-        more: place & 1 != 0,
+        offset: u32::from(field & 0xfff8),
+        more: field & 1 != 0,
         dont_fragment: false,
     }
 }

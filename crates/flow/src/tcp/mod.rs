@@ -878,9 +878,9 @@ impl Tcp {
         let data = &s.payload[..s.payload_len as usize];
         if C::OBSERVES && c.compares() {
             // A keep-alive is no data if nothing else of the connection was seen.
-            let least = if self.first_seen[from.other().index()] { 1 } else { 2 };
+            let min_len = if self.first_seen[from.other().index()] { 1 } else { 2 };
             self.end(from).stream.compare(seq, data, acked, |first, again| {
-                if first.len() >= least {
+                if first.len() >= min_len {
                     c.differ(conn, first, again, s.flags.0);
                 }
             });

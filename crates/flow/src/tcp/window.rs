@@ -117,7 +117,7 @@ mod tests {
         let cases: [(&[u8], Option<u8>); 6] = [
             (&[2, 4, 5, 180, 1, 3, 3, 7], Some(7)),
             (&[3, 3, 7, 0], Some(7)),
-            // An option without room for its length, a length that does not fit, and no options.
+            // An option without space for its length, a length that does not fit, and no options.
             (&[3, 3, 7, 8], Some(7)),
             (&[3, 3, 7, 8, 10, 0], Some(7)),
             (&[3, 3, 7, 8, 0, 3, 3, 9], Some(7)),
