@@ -173,8 +173,8 @@ impl Analyzers {
     }
 
     pub(crate) fn finish(&mut self) -> Results {
-        let fed = self.hashes.take().filter(|h| h.is_fed());
-        let digests = fed.map(|h| h.finish()).unwrap_or_default();
+        let hashes = self.hashes.take().filter(|h| h.has_data());
+        let digests = hashes.map(|h| h.finish()).unwrap_or_default();
         Results {
             names: std::mem::take(&mut self.names),
             md5: digests.md5,

@@ -58,10 +58,10 @@ pub(crate) const MAX_NESTED_ARCHIVES: u32 = 8;
 pub(crate) const MAX_UNPACKED: u64 = 1 << 30;
 
 /// The limit of buffered bytes as set by a script, where 0 means no limit.
-pub(crate) fn max_buffered(most: u64) -> usize {
-    match most {
+pub(crate) fn max_buffered(bytes: u64) -> usize {
+    match bytes {
         0 => usize::MAX,
-        most => usize::try_from(most).unwrap_or(usize::MAX),
+        bytes => usize::try_from(bytes).unwrap_or(usize::MAX),
     }
 }
 
@@ -489,7 +489,7 @@ impl File {
                     (self.out_of_order, self.buffered) = (BTreeMap::new(), 0);
                 }
             }
-            FileCommand::Buffer(most) => self.max_buffered = max_buffered(most),
+            FileCommand::Buffer(bytes) => self.max_buffered = max_buffered(bytes),
         }
     }
 

@@ -21,7 +21,7 @@ pub struct Hashes {
     md5: Option<Md5>,
     sha1: Option<Sha1>,
     sha256: Option<Sha256>,
-    fed: bool,
+    has_data: bool,
 }
 
 /// The hashes of a complete file, in lower-case hexadecimal; `None` for those not requested.
@@ -42,7 +42,7 @@ impl Hashes {
             md5: wanted.md5.then(Md5::new),
             sha1: wanted.sha1.then(Sha1::new),
             sha256: wanted.sha256.then(Sha256::new),
-            fed: false,
+            has_data: false,
         }
     }
 
@@ -73,13 +73,13 @@ impl Hashes {
     }
 
     /// Whether any bytes were hashed; files without bytes have no hashes in the logs.
-    pub fn is_fed(&self) -> bool {
-        self.fed
+    pub fn has_data(&self) -> bool {
+        self.has_data
     }
 
     /// Adds the next bytes of the file.
     pub fn update(&mut self, data: &[u8]) {
-        self.fed |= !data.is_empty();
+        self.has_data |= !data.is_empty();
         if let Some(md5) = &mut self.md5 {
             md5.update(data);
         }
@@ -124,10 +124,10 @@ mod tests {
     #[test]
     fn known_digests_of_abc_in_pieces() {
         let mut hashes = Hashes::new(HashSelection { md5: true, sha1: true, sha256: true });
-        assert!(!hashes.is_fed());
+        assert!(!hashes.has_data());
         hashes.update(b"a");
         hashes.update(b"bc");
-        assert!(hashes.is_fed());
+        assert!(hashes.has_data());
         let digests = hashes.finish();
         assert_eq!(digests.md5.as_deref(), Some("900150983cd24fb0d6963f7d28e17f72"));
         assert_eq!(digests.sha1.as_deref(), Some("a9993e364706816aba3e25717850c26c9cd0d89d"));

@@ -479,14 +479,14 @@ impl Files {
             its.oldest.push_back((number, index));
         }
         let Some(pair) = self.get(id).map(File::pair) else { return false };
-        let most = self.options.max_per_pair.max(1);
+        let max = self.options.max_per_pair.max(1);
         let mut full = false;
         while let Some(its) = self.pairs.as_mut().and_then(|pairs| pairs.get_mut(&pair)) {
             if its.oldest.len() > 2 * its.count + 1_024 {
                 let files = &self.files;
                 its.oldest.retain(|i| is_in_transit(files, i));
             }
-            if its.count <= most {
+            if its.count <= max {
                 break;
             }
             let Some((number, index)) = its.oldest.pop_front() else { break };

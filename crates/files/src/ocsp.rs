@@ -161,8 +161,8 @@ fn basic_response(data: &[u8], weirds: &mut Vec<Weird>) -> Result<Vec<Certificat
     seconds(&produced, weirds);
     let statuses = singles.iter().map(|single| {
         // A repeated certificate keeps its first status.
-        let told = singles.iter().find(|other| other.id == single.id).unwrap_or(single);
-        told.status(weirds)
+        let first = singles.iter().find(|other| other.id == single.id).unwrap_or(single);
+        first.status(weirds)
     });
     Ok(statuses.collect())
 }

@@ -95,8 +95,8 @@ impl Signature {
             at += match step {
                 // The last byte, because many types have the same beginning.
                 Step::Lit([.., last]) if at + step.length()? > 1 => {
-                    let place = u16::try_from(at + step.length()? - 1).ok()?;
-                    return Some((place, *last));
+                    let offset = u16::try_from(at + step.length()? - 1).ok()?;
+                    return Some((offset, *last));
                 }
                 _ => step.length()?,
             };
@@ -131,7 +131,7 @@ impl Step {
                 rest.iter().all(|choice| choice.len() == first.len()).then_some(first.len())
             }
             Self::Any(count) => Some(count),
-            Self::Run(_, least, most) => (least == most).then_some(least),
+            Self::Run(_, min, max) => (min == max).then_some(min),
             Self::Opt(_) | Self::OneOf([]) | Self::Gap(..) => None,
         }
     }
@@ -194,17 +194,17 @@ fn add_class(class: fn(u8) -> bool, bytes: &mut Bytes) {
 fn fits(steps: &[Step], data: &[u8]) -> bool {
     let mut parts = steps.split(|step| matches!(step, Step::Gap(..)));
     let mut gaps = steps.iter().filter_map(|step| match step {
-        Step::Gap(least, most) => Some((*least, *most)),
+        Step::Gap(min, max) => Some((*min, *max)),
         _ => None,
     });
     let Some(mut rest) = parts.next().and_then(|part| skip_part(part, data)) else {
         return false;
     };
     for part in parts {
-        let Some((least, most)) = gaps.next() else {
+        let Some((min, max)) = gaps.next() else {
             return false;
         };
-        let Some(found) = find_part(part, rest, least, most) else {
+        let Some(found) = find_part(part, rest, min, max) else {
             return false;
         };
         rest = found;
@@ -212,13 +212,13 @@ fn fits(steps: &[Step], data: &[u8]) -> bool {
     true
 }
 
-/// The data after the first match of a part at an offset between `least` and `most`.
-fn find_part<'a>(part: &[Step], data: &'a [u8], least: usize, most: usize) -> Option<&'a [u8]> {
-    let mut at = least;
-    while at <= most {
+/// The data after the first match of a part at an offset between `min` and `max`.
+fn find_part<'a>(part: &[Step], data: &'a [u8], min: usize, max: usize) -> Option<&'a [u8]> {
+    let mut at = min;
+    while at <= max {
         let rest = data.get(at..)?;
         if let Some(Step::Lit(bytes)) = part.first() {
-            let window = (most - at).saturating_add(bytes.len()).min(rest.len());
+            let window = (max - at).saturating_add(bytes.len()).min(rest.len());
             at += memmem::find(&rest[..window], bytes)?;
         }
         if let Some(after) = data.get(at..).and_then(|rest| skip_part(part, rest)) {
@@ -244,9 +244,9 @@ fn skip_part<'a>(part: &[Step], data: &'a [u8]) -> Option<&'a [u8]> {
             Step::Opt(bytes) => rest.strip_prefix(bytes).unwrap_or(rest),
             Step::OneOf(choices) => choices.iter().find_map(|choice| rest.strip_prefix(*choice))?,
             Step::Any(count) => rest.get(count..)?,
-            Step::Run(class, least, most) => {
-                let count = rest.iter().take(most).take_while(|&&byte| class(byte)).count();
-                if count < least {
+            Step::Run(class, min, max) => {
+                let count = rest.iter().take(max).take_while(|&&byte| class(byte)).count();
+                if count < min {
                     return None;
                 }
                 &rest[count..]
@@ -312,13 +312,13 @@ pub fn mime_type(data: &[u8]) -> Option<&'static str> {
     let data = &data[..data.len().min(SNIFF_BYTES)];
     let Table { signatures, by_first_byte } = &*TABLE;
     for candidate in by_first_byte.get(usize::from(*data.first()?))? {
-        let (place, byte) = candidate.mark;
-        if data.get(usize::from(place)) != Some(&byte) {
+        let (offset, byte) = candidate.mark;
+        if data.get(usize::from(offset)) != Some(&byte) {
             continue;
         }
         let (signature, needle) = signatures.get(usize::from(candidate.signature))?;
-        let there = needle.as_ref().is_none_or(|needle| needle.find(data).is_some());
-        if there && signature.fits(data) {
+        let contains_needle = needle.as_ref().is_none_or(|needle| needle.find(data).is_some());
+        if contains_needle && signature.fits(data) {
             return Some(signature.mime);
         }
     }
@@ -357,11 +357,11 @@ mod tests {
                     data.extend(choices[usize::from(filler) % choices.len()]);
                 }
                 Step::Any(count) => data.extend(vec![filler; count]),
-                Step::Run(class, least, _) => {
+                Step::Run(class, min, _) => {
                     let byte = (0..=u8::MAX).find(|byte| class(*byte)).unwrap_or_default();
-                    data.extend(vec![byte; least]);
+                    data.extend(vec![byte; min]);
                 }
-                Step::Gap(least, _) => data.extend(vec![filler; least]),
+                Step::Gap(min, _) => data.extend(vec![filler; min]),
             }
         }
         data

@@ -179,9 +179,9 @@ fn plain(data: &[u8]) -> bool {
 fn first_tag(data: &[u8], mark: bool, declaration: bool, test: fn(&[u8]) -> bool) -> bool {
     let data = if mark { skip_mark(data) } else { data };
     let (mut comment, mut xml) = (usize::MAX, usize::MAX);
-    let mut place = 0;
+    let mut position = 0;
     loop {
-        let rest = skip(&data[place..], is_space);
+        let rest = skip(&data[position..], is_space);
         let at = data.len() - rest.len();
         if test(rest) {
             return true;
@@ -196,11 +196,11 @@ fn first_tag(data: &[u8], mark: bool, declaration: bool, test: fn(&[u8]) -> bool
         }
         // Continue at the next end of either.
         loop {
-            let Some(found) = memchr(b'>', &data[place..]) else {
+            let Some(found) = memchr(b'>', &data[position..]) else {
                 return false;
             };
-            let end = place + found;
-            place = end + 1;
+            let end = position + found;
+            position = end + 1;
             let closes = |ending: &[u8], open: usize| {
                 end.checked_sub(ending.len())
                     .is_some_and(|start| start >= open && data[start..end] == *ending)

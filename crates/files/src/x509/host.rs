@@ -42,8 +42,8 @@ impl Certificate {
     }
 }
 
-/// Whether a name in a certificate matches a host: it is equal, or ends its leftmost label, of at
-/// least three labels, with a wildcard.
+/// Whether a name in a certificate matches a host: it is equal, or has at least three labels, the
+/// leftmost of which ends with a wildcard.
 fn name_matches(host: &[u8], name: &[u8]) -> bool {
     if host == name {
         return true;
