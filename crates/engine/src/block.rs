@@ -174,11 +174,11 @@ impl Block {
 
     /// Assigns a packet to a shard that received a packet extracted from it by the global shard.
     pub(crate) fn assign_extracted(&mut self, at: usize, shard: u8) {
-        let place = PacketIndex(at as u16 | GLOBAL);
+        let packet = PacketIndex(at as u16 | GLOBAL);
         if let Some(assigned) = self.assigned.get_mut(usize::from(shard))
-            && assigned.last() != Some(&place)
+            && assigned.last() != Some(&packet)
         {
-            assigned.push(place);
+            assigned.push(packet);
         }
     }
 

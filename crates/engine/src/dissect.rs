@@ -404,14 +404,14 @@ impl Shard {
     ) -> bool {
         if self.layers >= gannet_wire::MAX_DEPTH {
             let source = Some(source);
-            let what = PacketWeird {
+            let weird = PacketWeird {
                 name: TOO_MANY_LAYERS,
                 addl: "",
                 source,
                 in_tunnel: encapsulation.depth() > 0,
             };
             let env = &mut self.env;
-            env.weirds.packet(&mut env.logs, self.now, &what);
+            env.weirds.packet(&mut env.logs, self.now, &weird);
             return false;
         }
         self.layers += 1;
@@ -429,12 +429,12 @@ impl Shard {
         data: &[u8],
     ) {
         let (Some(layers), Some(analyzer)) = (&self.trail, layer) else { return };
-        let seen = Seen { analyzer, protocol, data, layers };
+        let packet = Seen { analyzer, protocol, data, layers };
         if self.env.logs.events.wants::<UnknownProtocol<'_>>() {
-            self.unknown_sampler.raise(&mut self.env.logs.events, self.now, &seen);
+            self.unknown_sampler.raise(&mut self.env.logs.events, self.now, &packet);
         }
         if let Some(mut policy) = self.env.policy() {
-            policy.unknown(self.now, &seen);
+            policy.unknown(self.now, &packet);
         }
     }
 
@@ -447,14 +447,14 @@ impl Shard {
         encapsulation: &Encapsulation,
     ) {
         let named = !source.is_empty();
-        let what = PacketWeird {
+        let weird = PacketWeird {
             name,
             addl: "",
             source: named.then_some(source),
             in_tunnel: encapsulation.depth() > 0 && named,
         };
         let env = &mut self.env;
-        env.weirds.flow(&mut env.logs, self.now, ip.src, ip.dst, &what);
+        env.weirds.flow(&mut env.logs, self.now, ip.src, ip.dst, &weird);
     }
 }
 

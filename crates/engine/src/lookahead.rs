@@ -68,9 +68,9 @@ mod tests {
             Time::ZERO,
         );
         let hash = table.hash(&Key::new(&id, 17, false));
-        let place = table.insert(hash, gannet_flow::Slot::new(conn, None, (), 1, false));
+        let index = table.insert(hash, gannet_flow::Slot::new(conn, None, (), 1, false));
         let key = look(&data).unwrap();
-        assert_eq!(table.find(table.hash(&key), &key).map(|f| f.index), Some(place));
+        assert_eq!(table.find(table.hash(&key), &key).map(|f| f.index), Some(index));
         assert!(look(&data[1..]).is_none());
     }
 }

@@ -25,15 +25,15 @@ impl Encapsulation {
         self.depth
     }
 
-    /// Whether the depth is `most`, or the maximum that can be stored.
-    pub(crate) fn is_full(&self, most: u64) -> bool {
-        self.depth >= MAX || self.depth as u64 >= most
+    /// Whether the depth is `max`, or the maximum that can be stored.
+    pub(crate) fn is_full(&self, max: u64) -> bool {
+        self.depth >= MAX || self.depth as u64 >= max
     }
 
     /// Adds an innermost tunnel, up to the maximum depth.
     pub(crate) fn with(mut self, tunnel: Tunnel) -> Self {
-        if let Some(place) = self.tunnels.get_mut(self.depth) {
-            *place = Some(tunnel);
+        if let Some(slot) = self.tunnels.get_mut(self.depth) {
+            *slot = Some(tunnel);
             self.depth += 1;
         }
         self
@@ -183,22 +183,22 @@ mod tests {
     fn expired_host_pairs_are_removed_in_bulk() {
         let mut tunnels = IpTunnels::default();
         let uids = UidSource::new(0);
-        let most = MAX_IP_TUNNELS as u32;
+        let max = MAX_IP_TUNNELS as u32;
         let mut at = |n: u32, nanos: i64| {
             let uid = || uids.connection(u64::from(n), 0);
             tunnels.between(Time::from_nanos(nanos), addr(n), addr(0), (41, "Tunnel::IP"), uid);
             tunnels.known.len()
         };
-        let step = IP_TUNNEL_TIMEOUT.as_nanos() / i64::from(most);
-        let full = (0..most).map(|n| at(n, i64::from(n) * step)).last();
+        let step = IP_TUNNEL_TIMEOUT.as_nanos() / i64::from(max);
+        let full = (0..max).map(|n| at(n, i64::from(n) * step)).last();
         assert_eq!(full, Some(MAX_IP_TUNNELS));
-        assert_eq!(at(most, i64::from(most) * step), 1);
+        assert_eq!(at(max, i64::from(max) * step), 1);
         // Many pairs expire, and the others are kept.
-        let half = i64::from(most) + i64::from(most) / 2;
-        for n in 1..most {
-            at(most + n, i64::from(most + n) * step);
+        let half = i64::from(max) + i64::from(max) / 2;
+        for n in 1..max {
+            at(max + n, i64::from(max + n) * step);
         }
-        assert_eq!(at(2 * most, half * step + IP_TUNNEL_TIMEOUT.as_nanos()), MAX_IP_TUNNELS / 2);
+        assert_eq!(at(2 * max, half * step + IP_TUNNEL_TIMEOUT.as_nanos()), MAX_IP_TUNNELS / 2);
     }
 
     #[test]

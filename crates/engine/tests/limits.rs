@@ -19,12 +19,12 @@ use gannet_synth::dns;
 use gannet_synth::frame;
 use gannet_synth::traffic;
 use gannet_synth::traffic::long::Dialogue;
+use support::analyze;
 use support::column;
 use support::difference;
-use support::made;
 
 /// Numbers of threads, each with the number of packets in a batch.
-const WAYS: [(usize, usize); 4] = [(1, 3), (2, usize::MAX), (2, 1), (7, 50)];
+const CONFIGS: [(usize, usize); 4] = [(1, 3), (2, usize::MAX), (2, 1), (7, 50)];
 
 /// A value of each limit that the traffic of this test exceeds.
 fn tight(name: &str) -> u64 {
@@ -204,20 +204,22 @@ fn at_every_limit_logs_are_equal_for_all_thread_counts_and_report_it() {
             options.memory = Some(memory);
         }
         // Each run has its own thread, so that its memory usage starts from zero.
-        let run = |way| {
+        let run = |config| {
             std::thread::scope(|s| {
-                s.spawn(|| made(&capture, &out, &options, way).unwrap()).join().unwrap()
+                s.spawn(|| analyze(&capture, &out, &options, config).unwrap()).join().unwrap()
             })
         };
-        let alone = run((1, usize::MAX));
-        for way in WAYS {
-            let difference = difference(&alone, &run(way));
-            wrong.extend(difference.map(|d| format!("{} {way:?}: {d}", limit.name)));
+        let single = run((1, usize::MAX));
+        for config in CONFIGS {
+            let difference = difference(&single, &run(config));
+            wrong.extend(difference.map(|d| format!("{} {config:?}: {d}", limit.name)));
         }
-        let weirds = column(&alone, "weird", "name");
+        let weirds = column(&single, "weird", "name");
         let is_reported = match limit.reported_by {
             "fragments given up" => true,
-            "rows without a reply" => column(&alone, "dns", "rcode").iter().any(|code| code == "-"),
+            "rows without a reply" => {
+                column(&single, "dns", "rcode").iter().any(|code| code == "-")
+            }
             // Some names get a suffix for tunnels.
             name => weirds.iter().any(|w| w.starts_with(name)),
         };

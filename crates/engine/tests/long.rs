@@ -20,8 +20,8 @@ use gannet_base::Time;
 use gannet_engine::Options;
 use gannet_synth::Trace;
 use gannet_synth::traffic::long::Dialogue;
+use support::analyze;
 use support::column;
-use support::made;
 
 /// Numbers of threads.
 const THREADS: [usize; 3] = [1, 2, 7];
@@ -43,7 +43,7 @@ fn start() -> Time {
 }
 
 /// One dialogue on one connection.
-fn alone(dialogue: Dialogue, count: usize, every: Interval) -> (Trace, Expected) {
+fn single(dialogue: Dialogue, count: usize, every: Interval) -> (Trace, Expected) {
     let ends = ("10.0.0.9:40000".parse().unwrap(), SocketAddr::new(server(), dialogue.port()));
     let mut trace = Trace::new(start(), 1);
     dialogue.play(&mut trace, ends, count, every);
@@ -68,8 +68,8 @@ fn differences(trace: &Trace, expected: &Expected, own: &Path, ordered: bool) ->
     support::write(trace, &capture);
     let mut differ = Vec::new();
     for threads in THREADS {
-        let logs =
-            made(&capture, &own.join("logs"), &Options::default(), (threads, usize::MAX)).unwrap();
+        let logs = analyze(&capture, &own.join("logs"), &Options::default(), (threads, usize::MAX))
+            .unwrap();
         for ((log, name), values) in expected {
             let (mut got, mut values) = (column(&logs, log, name), values.clone());
             if !ordered {
@@ -104,7 +104,7 @@ fn check(name: &str, cases: &[(Dialogue, usize, Interval)]) {
         let own = own.join(worker.to_string());
         let mut differ = Vec::new();
         while let Some((dialogue, count, every)) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let (trace, expected) = alone(*dialogue, *count, *every);
+            let (trace, expected) = single(*dialogue, *count, *every);
             let found = differences(&trace, &expected, &own, true);
             differ.extend(found.iter().map(|d| format!("{dialogue}, {count}, {every:?}: {d}")));
         }

@@ -15,8 +15,8 @@ use gannet_engine::Options;
 use gannet_log::Format;
 use gannet_log::JsonTimes;
 use gannet_log::Selection;
+use support::analyze;
 use support::difference;
-use support::made;
 use support::write;
 
 /// Conversations of the generated traffic, of all kinds.
@@ -26,7 +26,7 @@ const CONVERSATIONS: usize = 600;
 const WORKERS: usize = 2;
 
 /// Numbers of threads, each with the number of packets in a batch.
-const WAYS: [(usize, usize); 4] = [(1, 3), (2, usize::MAX), (2, 1), (7, 50)];
+const CONFIGS: [(usize, usize); 4] = [(1, 3), (2, usize::MAX), (2, 1), (7, 50)];
 
 #[test]
 fn any_number_of_threads_and_any_batches_make_the_same_bytes() {
@@ -46,15 +46,18 @@ fn any_number_of_threads_and_any_batches_make_the_same_bytes() {
         fs::create_dir(&out).unwrap();
         let (mut compared, mut differ) = (0, Vec::new());
         while let Some(capture) = captures.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let ways = [(&default, &WAYS[..]), (&json, &WAYS[2..3])];
-            for (options, ways) in ways {
-                let Some(alone) = made(capture, &out, options, (1, usize::MAX)) else { continue };
-                for way in ways {
-                    let so = made(capture, &out, options, *way).unwrap();
+            let configs = [(&default, &CONFIGS[..]), (&json, &CONFIGS[2..3])];
+            for (options, configs) in configs {
+                let Some(single) = analyze(capture, &out, options, (1, usize::MAX)) else {
+                    continue;
+                };
+                for config in configs {
+                    let parallel = analyze(capture, &out, options, *config).unwrap();
                     compared += 1;
-                    let difference = difference(&alone, &so);
-                    differ
-                        .extend(difference.map(|d| format!("{} {way:?}: {d}", capture.display())));
+                    let difference = difference(&single, &parallel);
+                    differ.extend(
+                        difference.map(|d| format!("{} {config:?}: {d}", capture.display())),
+                    );
                 }
             }
         }

@@ -103,7 +103,7 @@ impl Shard {
     fn set_tcp(&mut self, name: &str, value: u64) -> bool {
         let Self { streams, beginnings, .. } = self;
         // Zero means no limit.
-        let most = if value == 0 { u64::MAX } else { value };
+        let limit = if value == 0 { u64::MAX } else { value };
         match name {
             "partial_connection_ok" => beginnings.any = value != 0,
             "report_gaps_for_partial" => streams.partial_gaps = value != 0,
@@ -121,9 +121,9 @@ impl Shard {
             }
             "tcp_close_delay" => streams.delays.close = interval(value),
             "tcp_connection_linger" => streams.delays.linger = interval(value),
-            "tcp_excessive_data_without_further_acks" => streams.without_further_acks = most,
-            "tcp_max_above_hole_without_any_acks" => streams.above_hole_without_acks = most,
-            "tcp_max_initial_window" => streams.initial_window = most,
+            "tcp_excessive_data_without_further_acks" => streams.without_further_acks = limit,
+            "tcp_max_above_hole_without_any_acks" => streams.above_hole_without_acks = limit,
+            "tcp_max_initial_window" => streams.initial_window = limit,
             // Each check must be later than the one before.
             "tcp_session_timer" => streams.delays.check = interval(value.max(1)),
             "tcp_storm_interarrival_thresh" => {

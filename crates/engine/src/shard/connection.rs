@@ -187,15 +187,15 @@ impl Shard {
             self.with_session(index, |_, tcp, session| session.mention(tcp.as_deref()));
         }
         let Some(slot) = self.table.get_mut(index) else { return };
-        let most = self.env.setting(MAX_CHANGES_OPTION, MAX_TUNNEL_CHANGES.into());
+        let max_changes = self.env.setting(MAX_CHANGES_OPTION, MAX_TUNNEL_CHANGES.into());
         // 0 means no limit.
-        let allowed = most == 0 || u64::from(changes) < most.min(u8::MAX.into());
+        let allowed = max_changes == 0 || u64::from(changes) < max_changes.min(u8::MAX.into());
         let counted = changes.saturating_add(u8::from(allowed));
         slot.ext.rare().encapsulation = (*encapsulation, counted);
         if !allowed {
             slot.conn.set_weird();
             let name = "tunnel_max_changes_per_connection_exceeded";
-            let addl = most.to_string();
+            let addl = max_changes.to_string();
             let env = &mut self.env;
             env.weirds.conn(&mut env.logs, self.now, &mut slot.conn, name, &addl, None);
             slot.conn.note_limit();

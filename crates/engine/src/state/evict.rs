@@ -29,16 +29,16 @@ impl Shard {
         let report = &mut evictor.report;
         let all = evictor.memory.map_or(0, |memory| memory());
         let is_maximum = evictor.memory.is_some() && all >= report.all;
-        let seen = [
+        let amounts = [
             (&mut report.slots, slots),
             (&mut report.index, self.table.index_bytes()),
             (&mut report.timers, timers),
             (&mut report.reassembly, evictor.buffered),
             (&mut report.fragments, self.fragments.bytes()),
         ];
-        for (most, now) in seen {
+        for (maximum, now) in amounts {
             if is_maximum || evictor.memory.is_none() {
-                *most = if is_maximum { now as u64 } else { (now as u64).max(*most) };
+                *maximum = if is_maximum { now as u64 } else { (now as u64).max(*maximum) };
             }
         }
         report.all = report.all.max(all);
@@ -136,9 +136,9 @@ impl Shard {
             self.count_pairs();
         }
         loop {
-            let most = self.evictor.max_buffered_of_pair;
+            let max = self.evictor.max_buffered_of_pair;
             let buffered = self.evictor.pairs.as_mut().and_then(|pairs| pairs.get_mut(&pair));
-            let Some(buffered) = buffered.filter(|h| h.bytes > most) else { break };
+            let Some(buffered) = buffered.filter(|h| h.bytes > max) else { break };
             let Some((number, index)) = buffered.holes.pop_front() else { break };
             let slot = self.table.get(index).filter(|s| s.number == number);
             let buffered = slot.and_then(|s| s.tcp.as_deref()).map_or(0, Tcp::buffered_bytes);

@@ -196,9 +196,9 @@ impl Evictor {
         if table.len() > self.max_connections {
             return Some("connections_limit_reached");
         }
-        let most = self.bytes - self.bytes / FREE_FRACTION;
-        let much = self.bytes != u64::MAX && self.in_use(table) > most;
-        much.then_some("state_limit_reached")
+        let max = self.bytes - self.bytes / FREE_FRACTION;
+        let is_excess = self.bytes != u64::MAX && self.in_use(table) > max;
+        is_excess.then_some("state_limit_reached")
     }
 
     /// The least valuable connection, if this shard must evict one.
@@ -246,11 +246,11 @@ impl Evictor {
     fn tidy(&mut self, table: &Table<Ext>, timers: &mut Timers) {
         let live =
             |number: u32, index: u32| table.get(index).is_some_and(|s| s.number as u32 == number);
-        let most = table.len() + table.len() / 2 + MAX_STALE;
-        if timers.len() > most {
+        let max = table.len() + table.len() / 2 + MAX_STALE;
+        if timers.len() > max {
             timers.retain(live);
         }
-        if self.ranks.iter().map(Timers::len).sum::<usize>() > most {
+        if self.ranks.iter().map(Timers::len).sum::<usize>() > max {
             self.ranks.iter_mut().for_each(|rank| rank.retain(live));
         }
     }

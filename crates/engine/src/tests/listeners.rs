@@ -8,9 +8,9 @@ use gannet_event::ThreadAffinity;
 use super::*;
 
 /// Records events as JSON.
-struct Heard(Arc<Mutex<Vec<String>>>);
+struct Recorder(Arc<Mutex<Vec<String>>>);
 
-impl Listener for Heard {
+impl Listener for Recorder {
     fn affinity(&self) -> ThreadAffinity {
         ThreadAffinity::Anywhere
     }
@@ -24,21 +24,21 @@ impl Listener for Heard {
 
 /// Runs the default analysis of a capture and returns the JSON of the named events from the text
 /// `from` on.
-fn heard(
+fn events_of(
     capture: &[u8],
     options: Options,
     names: &[&str],
     from: &str,
 ) -> (Vec<String>, Statistics) {
     let lines = Arc::new(Mutex::new(Vec::new()));
-    let statistics = analysed(capture, options, names, Box::new(Heard(lines.clone())));
+    let statistics = analyze_with(capture, options, names, Box::new(Recorder(lines.clone())));
     let lines = lines.lock().unwrap();
     let cut = |line: &String| line[line.find(from).unwrap_or(0)..].to_owned();
     (lines.iter().map(cut).collect(), statistics)
 }
 
 /// Analyzes a capture and passes the named events to a listener.
-fn analysed(
+fn analyze_with(
     capture: &[u8],
     options: Options,
     names: &[&str],
@@ -73,11 +73,11 @@ fn flow_labels_that_change() {
     ];
     let capture = capture(LinkType::ETHERNET, &frames);
     let (removed, _) =
-        heard(&capture, Options::default(), &["connection_state_remove"], "\"flow_label\"");
+        events_of(&capture, Options::default(), &["connection_state_remove"], "\"flow_label\"");
     assert_eq!(removed.len(), 1, "{removed:?}");
     assert!(removed[0].contains(r#""flow_label":1048575"#), "{removed:?}");
     let names = &["connection_flow_label_changed"];
-    let (got, _) = heard(&capture, Options::default(), names, "\"is_orig\"");
+    let (got, _) = events_of(&capture, Options::default(), names, "\"is_orig\"");
     assert_eq!(
         got,
         [
@@ -103,11 +103,11 @@ fn the_headers_of_a_reassembled_datagram_have_the_flags_of_the_first_fragment() 
     let frames =
         [(0.0, piece(0, 64, true)), (0.1, piece(64, 108, false)), (0.2, ethernet(0x0800, &whole))];
     let capture = capture(LinkType::ETHERNET, &frames);
-    let (packets, _) = heard(&capture, Options::default(), &["new_packet"], "\"ip\"");
+    let (packets, _) = events_of(&capture, Options::default(), &["new_packet"], "\"ip\"");
     assert_eq!(packets.len(), 2, "{packets:?}");
     assert!(packets[0].contains(r#""len":128"#) && packets[0].contains(r#""MF":true"#));
     assert!(packets[0].contains(r#""ulen":108"#) && packets[1].contains(r#""MF":false"#));
-    let (frames, _) = heard(&capture, Options::default(), &["raw_packet"], "\"len\"");
+    let (frames, _) = events_of(&capture, Options::default(), &["raw_packet"], "\"len\"");
     assert_eq!(frames.len(), 3, "{frames:?}");
     // The event of the first frame shows its own header, that of the second frame the reassembled
     // datagram.
@@ -150,8 +150,9 @@ fn fragments_and_tunnels_have_equal_events_with_any_number_of_threads() {
     let frames: Vec<_> = (0..).map(f64::from).zip(frames).collect();
     let capture = capture(LinkType::ETHERNET, &frames);
     let names = &["new_connection", "vxlan_packet", "new_packet", "raw_packet"];
-    let of =
-        |threads| heard(&capture, Options { threads, ..Options::default() }, names, "\"event\"").0;
+    let of = |threads| {
+        events_of(&capture, Options { threads, ..Options::default() }, names, "\"event\"").0
+    };
     let alone = of(1);
     assert_eq!(alone, of(2));
     assert_eq!(alone, of(3));
@@ -173,14 +174,14 @@ fn time_begins_with_each_packet_as_long_as_it_is_zero() {
     let zero = -(START as f64);
     let frames = [(zero, frame()), (zero, frame()), (zero + 7.0, frame()), (zero + 8.0, frame())];
     let capture = capture(LinkType::ETHERNET, &frames);
-    let (begun, _) = heard(&capture, Options::default(), &["network_time_init"], "{");
-    assert_eq!(begun.len(), 3, "{begun:?}");
+    let (first_times, _) = events_of(&capture, Options::default(), &["network_time_init"], "{");
+    assert_eq!(first_times.len(), 3, "{first_times:?}");
 }
 
 #[test]
 fn a_capture_without_packets_ends_at_time_zero() {
     let empty = capture(LinkType::ETHERNET, &[]);
-    let (got, _) = heard(&empty, Options::default(), &["net_done"], "\"t\"");
+    let (got, _) = events_of(&empty, Options::default(), &["net_done"], "\"t\"");
     assert_eq!(got, ["\"t\":1.000000}}"]);
 }
 
@@ -190,7 +191,7 @@ fn a_connection_of_an_old_last_packet_times_out() {
     for name in ["connection_timeout", "gannet::connection_inactive"] {
         let count = |second: f64| {
             let capture = capture(LinkType::ETHERNET, &[(1_000.0, frame(1)), (second, frame(2))]);
-            heard(&capture, Options::default(), &[name], "\"id\"").0.len()
+            events_of(&capture, Options::default(), &[name], "\"id\"").0.len()
         };
         assert_eq!([count(1_001.0), count(990.0), count(10.0)], [0, 0, 1]);
     }
@@ -213,11 +214,11 @@ fn retransmissions_with_other_contents_have_an_event() {
     }
     let capture = capture_of(&trace);
     let names = &["rexmit_inconsistency"];
-    let (got, statistics) = heard(&capture, Options::default(), names, "\"t1\"");
+    let (got, statistics) = events_of(&capture, Options::default(), names, "\"t1\"");
     assert_eq!(got, [r#""t1":"xx","t2":"yz","tcp_flags":"AP"}}"#; 4]);
     assert_eq!(statistics.state.reassembly, 4 * (1_000 + 48));
     // No bytes are stored without a listener.
-    let (_, statistics) = heard(&capture, Options::default(), &["content_gap"], "");
+    let (_, statistics) = events_of(&capture, Options::default(), &["content_gap"], "");
     assert_eq!(statistics.state.reassembly, 0);
 }
 
@@ -235,7 +236,7 @@ fn bytes_stored_for_comparison_count_as_reassembly() {
     let mut options = Options::default();
     assert!(options.limits.set("reassembly", 2_500));
     let names = &["rexmit_inconsistency", "conn_weird", "content_gap"];
-    let (got, statistics) = heard(&capture, options, names, "\"event\"");
+    let (got, statistics) = events_of(&capture, options, names, "\"event\"");
     // The oldest bytes are discarded, which leaves no gap in their streams.
     assert_eq!(statistics.state.holes_given_up, 6);
     let count = |what: &str| got.iter().filter(|line| line.contains(what)).count();
@@ -253,7 +254,7 @@ fn stream_bytes_have_offsets() {
     tcp.reply(b"xy");
     tcp.send(b"d");
     let capture = capture_of(&trace);
-    let (got, _) = heard(&capture, Options::default(), &["tcp_contents"], "\"is_orig\"");
+    let (got, _) = events_of(&capture, Options::default(), &["tcp_contents"], "\"is_orig\"");
     assert_eq!(
         got,
         [
@@ -281,17 +282,17 @@ fn igmp_messages_have_events() {
     let frames = [packet(0, &report), packet(1, &sealed(records.concat())), packet(2, &wrong)];
     let capture = capture(LinkType::ETHERNET, &frames);
     let names = &["IGMP::membership_report_v2", "IGMP::membership_report_v3"];
-    let (got, _) = heard(&capture, Options::default(), names, "\"group");
+    let (got, _) = events_of(&capture, Options::default(), names, "\"group");
     assert_eq!(got.len(), 2, "{got:?}");
     assert!(got[0].starts_with(r#""group_addr":"239.1.2.3""#), "{got:?}");
     assert!(got[1].contains(r#""group_type":"IGMP::CHANGE_TO_EXCLUDE_MODE""#), "{got:?}");
     assert!(got[1].contains(r#""sources":["10.0.0.1"]"#), "{got:?}");
-    let (got, _) = heard(&capture, Options::default(), &["IGMP::message"], "\"msg_type\"");
+    let (got, _) = events_of(&capture, Options::default(), &["IGMP::message"], "\"msg_type\"");
     assert_eq!(got.len(), 3);
     // Zeek with Spicy parses IGMP, so that its packets belong to no connection.
     let ran = |scripted| {
         let options = Options { scripted, inner_protocols: scripted, ..Options::default() };
-        heard(&capture, options, &["new_connection", "flow_weird"], "\"name\"").0
+        events_of(&capture, options, &["new_connection", "flow_weird"], "\"name\"").0
     };
     assert_eq!(ran(false).len(), 1);
     let weird = ran(true);
@@ -299,9 +300,9 @@ fn igmp_messages_have_events() {
 }
 
 /// Gives commands before the first packet.
-struct Asks(Vec<gannet_event::Command>, Arc<Mutex<Vec<String>>>);
+struct InitialCommands(Vec<gannet_event::Command>, Arc<Mutex<Vec<String>>>);
 
-impl Listener for Asks {
+impl Listener for InitialCommands {
     fn event(&mut self, event: &Raised<'_>) {
         self.1.lock().unwrap().push(event.decl.name.to_owned());
     }
@@ -312,10 +313,14 @@ impl Listener for Asks {
 }
 
 /// The names of the events of a capture, after the listener gave commands before the first packet.
-fn asked(capture: &[u8], names: &[&str], commands: Vec<gannet_event::Command>) -> Vec<String> {
+fn events_after(
+    capture: &[u8],
+    names: &[&str],
+    commands: Vec<gannet_event::Command>,
+) -> Vec<String> {
     let lines = Arc::new(Mutex::new(Vec::new()));
-    let listener = Box::new(Asks(commands, lines.clone()));
-    analysed(capture, Options::default(), names, listener);
+    let listener = Box::new(InitialCommands(commands, lines.clone()));
+    analyze_with(capture, Options::default(), names, listener);
     let lines = lines.lock().unwrap();
     lines.clone()
 }
@@ -334,7 +339,7 @@ fn connections_that_reach_a_packet_threshold_are_reported() {
     let names = &["conn_generic_packet_threshold_crossed"];
     let count = |all: &[u64]| {
         let commands = vec![gannet_event::Command::PacketThresholds(all.to_vec())];
-        asked(&capture, names, commands).len()
+        events_after(&capture, names, commands).len()
     };
     // Six packets, six packets and one.
     assert_eq!([&[1][..], &[2, 5], &[6, 7], &[7], &[]].map(count), [3, 4, 2, 0, 0]);
@@ -348,11 +353,11 @@ fn scripts_skip_the_first_bytes_of_packets() {
     let count = |link_type: u32, len| {
         let capture = capture(LinkType::ETHERNET, &[(0.0, frame(len)), (0.1, vec![0xee; 3])]);
         let skip = gannet_event::Command::SkipBytes { link_type, bytes: 38 };
-        asked(&capture, names, vec![skip]).len()
+        events_after(&capture, names, vec![skip]).len()
     };
     assert_eq!([count(1, 38), count(1, 37), count(113, 38)], [1, 0, 0]);
     let usual = capture(LinkType::ETHERNET, &[(0.0, ethernet(0x0800, &datagram(1, 2, b"x")))]);
-    assert_eq!(asked(&usual, names, Vec::new()).len(), 1);
+    assert_eq!(events_after(&usual, names, Vec::new()).len(), 1);
 }
 
 #[test]
@@ -364,22 +369,22 @@ fn teredo_is_no_tunnel_if_scripts_disable_it() {
     let analyzer = Some("PacketAnalyzer::ANALYZER_TEREDO".to_owned());
     let off = gannet_event::Command::Enable { analyzer, on: false };
     let names = &["teredo_packet"];
-    assert_eq!(asked(&capture, names, Vec::new()).len(), 1);
-    assert!(asked(&capture, names, vec![off]).is_empty());
+    assert_eq!(events_after(&capture, names, Vec::new()).len(), 1);
+    assert!(events_after(&capture, names, vec![off]).is_empty());
 }
 
 /// Records events as JSON, and gives a command for the connection of each event.
-struct AsksOf {
+struct CommandPerEvent {
     what: Option<gannet_event::ConnCommand>,
     commands: Vec<gannet_event::Command>,
-    heard: Arc<Mutex<Vec<String>>>,
+    recorded: Arc<Mutex<Vec<String>>>,
 }
 
-impl Listener for AsksOf {
+impl Listener for CommandPerEvent {
     fn event(&mut self, event: &Raised<'_>) {
         let mut line = Vec::new();
         gannet_event::write_json(&mut line, event);
-        self.heard.lock().unwrap().push(String::from_utf8(line).unwrap());
+        self.recorded.lock().unwrap().push(String::from_utf8(line).unwrap());
         if let (Some(conn), Some(what)) = (event.connection(0), self.what.clone()) {
             let (uid, id, ip_proto) = (conn.uid, conn.id, conn.ip_proto);
             self.commands.push(gannet_event::Command::Connection { uid, id, ip_proto, what });
@@ -392,16 +397,16 @@ impl Listener for AsksOf {
 }
 
 /// The named events, if `what` is requested for the connection of each.
-fn asked_of(
+fn events_with_command(
     capture: &[u8],
     names: &[&str],
     what: Option<gannet_event::ConnCommand>,
 ) -> Vec<String> {
-    let heard = Arc::new(Mutex::new(Vec::new()));
-    let listener = AsksOf { what, commands: Vec::new(), heard: Arc::clone(&heard) };
-    analysed(capture, Options::default(), names, Box::new(listener));
-    let heard = heard.lock().unwrap();
-    heard.clone()
+    let recorded = Arc::new(Mutex::new(Vec::new()));
+    let listener = CommandPerEvent { what, commands: Vec::new(), recorded: Arc::clone(&recorded) };
+    analyze_with(capture, Options::default(), names, Box::new(listener));
+    let recorded = recorded.lock().unwrap();
+    recorded.clone()
 }
 
 #[test]
@@ -413,7 +418,7 @@ fn a_tunnel_that_scripts_forget_begins_again() {
     for (packet, name) in [(teredo, "new_teredo_state"), (gtp, "new_gtpv1_state")] {
         let frames: Vec<_> = (0..3).map(|n| (f64::from(n), packet.clone())).collect();
         let capture = capture(LinkType::ETHERNET, &frames);
-        let count = |what| asked_of(&capture, &[name], what).len();
+        let count = |what| events_with_command(&capture, &[name], what).len();
         let forget = Some(gannet_event::ConnCommand::ForgetTunnel);
         assert_eq!([None, forget].map(count), [1, 3], "{name}");
     }
@@ -426,7 +431,7 @@ fn a_looked_up_connection_keeps_its_state_in_events() {
     let capture = capture_of(&trace);
     let watch = Some(gannet_event::ConnCommand::Watch);
     let names = &["udp_request", "gannet::watched_connection"];
-    let got = asked_of(&capture, names, watch);
+    let got = events_with_command(&capture, names, watch);
     let shown = |line: &String| {
         let name = line.split('"').nth(5).unwrap_or_default().to_owned();
         let packets = line.split("\"num_pkts\":").nth(1).and_then(|rest| rest.split(',').next());
@@ -463,7 +468,7 @@ fn expected_analyzers_match_exchanged_roles_before_the_flip() {
         timeout: Interval::from_secs(2_000_000_000),
     };
     let names = &["new_connection", "scheduled_analyzer_applied", "connection_flipped"];
-    let got = asked(&capture, names, vec![expect("FTP_DATA"), expect("IRC")]);
+    let got = events_after(&capture, names, vec![expect("FTP_DATA"), expect("IRC")]);
     let applied = "scheduled_analyzer_applied";
     assert_eq!(got, ["new_connection", applied, applied, "connection_flipped"]);
 }
@@ -473,7 +478,7 @@ fn a_connection_that_begins_with_the_server_flips_before_its_first_event() {
     let mut trace = trace();
     trace.udp(server(53), client(60_000), b"x");
     let names = &["new_connection", "connection_flipped"];
-    let got = asked(&capture_of(&trace), names, Vec::new());
+    let got = events_after(&capture_of(&trace), names, Vec::new());
     assert_eq!(got, ["connection_flipped", "new_connection"]);
 }
 
@@ -496,7 +501,7 @@ fn server_data_is_not_detected_if_the_syn_ack_came_first() {
     let detected = |frames: Vec<&Vec<u8>>| {
         let frames: Vec<_> = (0..).map(f64::from).zip(frames.into_iter().cloned()).collect();
         let capture = capture(LinkType::ETHERNET, &frames);
-        let got = asked(&capture, &["http_reply", "http_request"], Vec::new());
+        let got = events_after(&capture, &["http_reply", "http_request"], Vec::new());
         got.join(" ")
     };
     assert_eq!(detected(all.iter().collect()), "http_reply http_request");
@@ -517,7 +522,7 @@ fn server_data_is_not_detected_if_the_syn_ack_came_first() {
 #[test]
 fn an_ftp_transfer_is_reported_before_a_file_whose_first_part_has_a_type() {
     let trace = gannet_synth::traffic::of(gannet_synth::traffic::Kind::Ftp, 4, 1);
-    let got = asked(&capture_of(&trace), &["file_transferred", "file_new"], Vec::new());
+    let got = events_after(&capture_of(&trace), &["file_transferred", "file_new"], Vec::new());
     assert!(got.len() >= 2, "{got:?}");
     assert_eq!(got[..2], ["file_transferred", "file_new"], "{got:?}");
 }
@@ -527,7 +532,7 @@ fn contents_are_reported_before_the_connection() {
     let mut trace = trace();
     trace.connect(client(1), server(80));
     let names = &["new_connection", "new_connection_contents"];
-    let got = asked(&capture_of(&trace), names, Vec::new());
+    let got = events_after(&capture_of(&trace), names, Vec::new());
     assert_eq!(got, ["new_connection_contents", "new_connection"]);
 }
 
@@ -538,7 +543,7 @@ fn sequence_numbers_follow_each_segment() {
     tcp.send_unacknowledged(&[b'x'; 1_000]);
     let capture = capture_of(&trace);
     let names = &["gannet::tcp_sequences"];
-    let (got, _) = heard(&capture, Options::default(), names, "\"orig\"");
+    let (got, _) = events_of(&capture, Options::default(), names, "\"orig\"");
     let numbers = |line: &String| {
         let digits = line.split(|c: char| !c.is_ascii_digit());
         let all: Vec<u32> = digits.filter_map(|digits| digits.parse().ok()).collect();
@@ -583,7 +588,7 @@ fn delayed_ends_remove_the_connection() {
         };
         let commands = setting.map(second).into_iter().collect();
         let names = [name, "connection_state_remove", "net_done"];
-        let lines = asked(capture, &names, commands);
+        let lines = events_after(capture, &names, commands);
         lines.join(" ")
     };
     // A FIN and a RST of the same side.
@@ -622,7 +627,7 @@ fn checksums_of_vxlan_are_verified_unless_scripts_say_otherwise() {
         let capture = capture(LinkType::ETHERNET, &[(0.0, frame)]);
         let name = "Tunnel::validate_vxlan_checksums";
         let commands = vec![Command::Setting { name, value: u64::from(verify) }];
-        asked(&capture, &["new_connection"], commands).len()
+        events_after(&capture, &["new_connection"], commands).len()
     };
     assert_eq!([0, 1].map(|wrong| connections(4_789, wrong, true)), [2, 1]);
     assert_eq!([0, 1].map(|wrong| connections(4_789, wrong, false)), [2, 2]);
@@ -637,21 +642,21 @@ fn scripts_limit_tunnels_choose_their_ports_and_ignore_unknown_transports() {
         analyzer: Some("PacketAnalyzer::ANALYZER_UNKNOWN_IP_TRANSPORT".to_owned()),
         on,
     };
-    let heard = |frame: Vec<u8>, commands: Vec<Command>| {
+    let events_of = |frame: Vec<u8>, commands: Vec<Command>| {
         let capture = capture(LinkType::ETHERNET, &[(0.0, frame)]);
-        asked(&capture, &["flow_weird", "new_connection"], commands)
+        events_after(&capture, &["flow_weird", "new_connection"], commands)
     };
     let inner = datagram(4_000, 9_000, b"in");
     let once = frame::ipv4(CLIENT, SERVER, 4, 1, &inner);
     let nested = ethernet(0x0800, &frame::ipv4(CLIENT, SERVER, 4, 1, &once));
-    assert_eq!(heard(nested.clone(), vec![depth(2)]), ["new_connection"]);
-    assert_eq!(heard(nested.clone(), vec![depth(1)]), ["flow_weird"]);
+    assert_eq!(events_of(nested.clone(), vec![depth(2)]), ["new_connection"]);
+    assert_eq!(events_of(nested.clone(), vec![depth(1)]), ["flow_weird"]);
     // As in Zeek, the first tunnel is always parsed.
-    assert_eq!(heard(nested, vec![depth(0)]), ["flow_weird"]);
-    assert_eq!(heard(ethernet(0x0800, &once), vec![depth(0)]), ["new_connection"]);
+    assert_eq!(events_of(nested, vec![depth(0)]), ["flow_weird"]);
+    assert_eq!(events_of(ethernet(0x0800, &once), vec![depth(0)]), ["new_connection"]);
     let other = ethernet(0x0800, &frame::ipv4(CLIENT, SERVER, 200, 1, b"x"));
-    assert_eq!(heard(other.clone(), vec![unknown(false), unknown(true)]), ["new_connection"]);
-    assert!(heard(other, vec![unknown(false)]).is_empty());
+    assert_eq!(events_of(other.clone(), vec![unknown(false), unknown(true)]), ["new_connection"]);
+    assert!(events_of(other, vec![unknown(false)]).is_empty());
     // The second change exceeds the maximum; 0 means no limit.
     let changes = |commands| {
         let within = |ip: &[u8]| frame::ipv4(CLIENT, SERVER, 4, 1, ip);
@@ -660,10 +665,14 @@ fn scripts_limit_tunnels_choose_their_ports_and_ignore_unknown_transports() {
         let frames = [within(&once), once, plain].map(|ip| ethernet(0x0800, &ip));
         let frames = [2, 1, 0].map(|n: usize| frames[n].clone());
         let frames = frames.map(|frame| (0.0, frame));
-        asked(&capture(LinkType::ETHERNET, &frames), &["conn_weird"], commands).len()
+        events_after(&capture(LinkType::ETHERNET, &frames), &["conn_weird"], commands).len()
     };
-    let most = |value| Command::Setting { name: "Tunnel::max_changes_per_connection", value };
-    assert_eq!([changes(vec![]), changes(vec![most(0)]), changes(vec![most(1)])], [0, 0, 1]);
+    let max_changes =
+        |value| Command::Setting { name: "Tunnel::max_changes_per_connection", value };
+    assert_eq!(
+        [changes(vec![]), changes(vec![max_changes(0)]), changes(vec![max_changes(1)])],
+        [0, 0, 1]
+    );
     // A port set by a script marks tunnels; a default port that the script removed does not.
     let inner = ethernet(0x0800, &datagram(4_000, 9_000, b"in"));
     let payload = [&[8, 0, 0, 0, 0, 0, 1, 0], &inner[..]].concat();
@@ -672,7 +681,7 @@ fn scripts_limit_tunnels_choose_their_ports_and_ignore_unknown_transports() {
         let name = |kind: &str| format!("PacketAnalyzer::ANALYZER_{kind}");
         vec![Command::TunnelPorts(vec![(4_790, name("VXLAN")), (4_791, name("OTHER"))])]
     };
-    let connections = |port, commands| heard(vxlan(port), commands).len();
+    let connections = |port, commands| events_of(vxlan(port), commands).len();
     assert_eq!([4_789, 4_790, 4_791].map(|port| connections(port, vec![])), [2, 1, 1]);
     assert_eq!([4_789, 4_790, 4_791].map(|port| connections(port, own())), [1, 2, 1]);
 }

@@ -124,7 +124,7 @@ fn udp_tunnels_report_the_maximum_depth() {
         }
         one(ethernet(0x0800, &inner))
     };
-    let told = |ran: &Ran| (ran.weirds(), ran.rows("conn", "id.resp_p history"));
+    let too_deep = |ran: &Ran| (ran.weirds(), ran.rows("conn", "id.resp_p history"));
     let six = [&[0x60, 0, 0, 0, 0, 0, 59, 64][..], &[1; 32]].concat();
     for (port, source, payload) in [
         (3_544, "TEREDO", &six[..]),
@@ -134,16 +134,16 @@ fn udp_tunnels_report_the_maximum_depth() {
     ] {
         let ran = nest(port, payload);
         let name = ["exceeded_tunnel_max_depth_in_tunnel".to_owned()];
-        assert_eq!(told(&ran), (name.to_vec(), vec![format!("{port} DX")]));
+        assert_eq!(too_deep(&ran), (name.to_vec(), vec![format!("{port} DX")]));
         assert_eq!(ran.rows("weird", "source id.orig_p"), [format!("{source} 0")]);
     }
     // GTP has its own weird for the depth, and checks the message first.
     let gtp = [&[0x30, 255, 0, 20, 0, 0, 0, 1][..], &datagram(4_000, 9_000, b"")].concat();
     let ran = nest(2_152, &gtp);
-    assert_eq!(told(&ran), (vec!["tunnel_depth".to_owned()], vec!["2152 D".to_owned()]));
+    assert_eq!(too_deep(&ran), (vec!["tunnel_depth".to_owned()], vec!["2152 D".to_owned()]));
     assert_eq!(ran.rows("weird", "source id.orig_p"), ["GTPV1 -"]);
     let ran = nest(2_152, &gtp[..7]);
-    assert_eq!(told(&ran), (vec![], vec!["2152 D".to_owned()]));
+    assert_eq!(too_deep(&ran), (vec![], vec!["2152 D".to_owned()]));
     assert_eq!(ran.rows("analyzer", "analyzer_name"), ["GTPV1"]);
 }
 
@@ -208,12 +208,12 @@ fn a_deep_stack_of_tags_exceeds_the_layers_before_transport() {
         let weirds: Vec<_> = weirds.into_iter().filter(|w| w.starts_with("max_")).collect();
         (weirds, ran.rows("conn", "history"))
     };
-    let told = |source: &str| vec![format!("max_packet_analyzer_depth_exceeded {source}")];
+    let too_deep = |source: &str| vec![format!("max_packet_analyzer_depth_exceeded {source}")];
     assert_eq!(stack(21), (vec![], vec!["D".into()]));
     // UDP is the 25th layer: a tunnel in it exceeds the maximum.
-    assert_eq!(stack(22), (told("UDP"), vec!["DX".into()]));
-    assert_eq!(stack(23), (told("IP"), vec![]));
-    assert_eq!(stack(24), (told("VLAN"), vec![]));
+    assert_eq!(stack(22), (too_deep("UDP"), vec!["DX".into()]));
+    assert_eq!(stack(23), (too_deep("IP"), vec![]));
+    assert_eq!(stack(24), (too_deep("VLAN"), vec![]));
 }
 
 #[test]
@@ -232,8 +232,8 @@ fn other_transports_exceed_the_layers_too() {
             assert_eq!(ran.rows("conn", "history"), [history]);
             let mut weirds = ran.rows("weird", "name source");
             weirds.retain(|w| w.starts_with("max_"));
-            let told = format!("max_packet_analyzer_depth_exceeded {source}");
-            assert_eq!(weirds, if tags == 22 { vec![told] } else { vec![] });
+            let too_deep = format!("max_packet_analyzer_depth_exceeded {source}");
+            assert_eq!(weirds, if tags == 22 { vec![too_deep] } else { vec![] });
         }
     }
 }

@@ -15,7 +15,7 @@ use gannet_engine::Options;
 use gannet_synth::Trace;
 
 /// All logs by name, and the counts.
-pub type Made = (BTreeMap<String, Vec<u8>>, String);
+pub type Output = (BTreeMap<String, Vec<u8>>, String);
 
 /// The sample, and the captures of the conformance corpus.
 pub fn captures() -> Vec<PathBuf> {
@@ -42,8 +42,13 @@ pub fn feed(engine: &mut Engine, stream: &mut Stream, at_a_time: usize) {
 
 /// Analyzes a capture into an empty folder, and empties the folder again. `None` if the file is not
 /// a capture.
-pub fn made(capture: &Path, out: &Path, options: &Options, way: (usize, usize)) -> Option<Made> {
-    let (threads, at_a_time) = way;
+pub fn analyze(
+    capture: &Path,
+    out: &Path,
+    options: &Options,
+    config: (usize, usize),
+) -> Option<Output> {
+    let (threads, at_a_time) = config;
     let mut options = Options { threads, ignore_checksums: true, ..options.clone() };
     options.logs.dir = Some(out.to_owned());
     let mut stream =
@@ -65,14 +70,14 @@ pub fn made(capture: &Path, out: &Path, options: &Options, way: (usize, usize)) 
 }
 
 /// The first difference between two runs.
-pub fn difference(a: &Made, b: &Made) -> Option<String> {
+pub fn difference(a: &Output, b: &Output) -> Option<String> {
     if a == b {
         return None;
     }
     let names: Vec<_> = a.0.keys().chain(b.0.keys()).collect();
     let name = names.into_iter().find(|n| a.0.get(*n) != b.0.get(*n));
     let Some(name) = name else { return Some(format!("{} and {}", a.1, b.1)) };
-    let text = |made: &Made| made.0.get(name).cloned().unwrap_or_default();
+    let text = |output: &Output| output.0.get(name).cloned().unwrap_or_default();
     Some(format!("{name}, {}", line_that_differs(&text(a), &text(b))))
 }
 
@@ -94,8 +99,8 @@ pub fn write(trace: &Trace, path: &Path) {
 }
 
 /// The values of a column of a log in Zeek's format; empty if the log does not exist.
-pub fn column(made: &Made, log: &str, column: &str) -> Vec<String> {
-    let Some(text) = made.0.get(&format!("{log}.log")) else { return Vec::new() };
+pub fn column(output: &Output, log: &str, column: &str) -> Vec<String> {
+    let Some(text) = output.0.get(&format!("{log}.log")) else { return Vec::new() };
     let text = String::from_utf8_lossy(text);
     let fields = text.lines().find_map(|l| l.strip_prefix("#fields\t")).unwrap();
     let at = fields.split('\t').position(|f| f == column).unwrap();
