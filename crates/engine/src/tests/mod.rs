@@ -1,4 +1,4 @@
-//! Packets in, rows out: captures made in memory are analysed, and the logs read back.
+//! Packets in, rows out: captures made in memory are analyzed, and the logs read back.
 
 mod listeners;
 mod packets;
