@@ -480,13 +480,13 @@ impl Context<'_> {
 
     /// The analyzer of datagrams checks at intervals of these seconds whether its connection is idle, unless scripts let
     /// less silence end it.
-    pub(crate) fn look_every(&mut self, seconds: u64) {
+    pub(crate) fn check_every(&mut self, seconds: u64) {
         let every = u16::try_from(seconds).unwrap_or(u16::MAX).max(1);
         // A connection that is silent for longer ends before.
         if self.conn.timeout() >= Interval::from_secs(every.into()) {
             // Silence of a second less is enough, so that a query with one reply ends at the first look.
             self.conn.set_timeout(every - 1);
-            self.conn.look_every = every;
+            self.conn.check_every = every;
         }
     }
 
@@ -510,7 +510,7 @@ impl Context<'_> {
         self.conn.files += 1;
         let id = self.add_file(start, ordinal);
         let (env, conn) = (&mut *self.env, &*self.conn);
-        if env.files.make_room(&mut env.logs, self.now, id, conn.is_global()) {
+        if env.files.discard_excess(&mut env.logs, self.now, id, conn.is_global()) {
             env.weirds.net(&mut env.logs, self.now, "files_limit_reached", "");
         }
         self.raise_file(id);

@@ -396,8 +396,8 @@ impl Session<'_> {
         let detect = self.start_waiting(conn);
         // The looks that an analyzer asked for outlive it until the next datagram, as in Zeek.
         let asks = |e: &Entry| asks_for_looks(e.tag);
-        if conn.look_every > 0 && !self.stack.entries.iter().any(asks) {
-            conn.look_when_idle();
+        if conn.check_every > 0 && !self.stack.entries.iter().any(asks) {
+            conn.check_when_idle();
         }
         if self.stack.entries.iter().any(|e| e.is_late) {
             self.each_of(

@@ -121,7 +121,7 @@ impl Analyze for Data {
         }
         cx.raise_file_handle_of_none(Tag::IrcData, Dir::Orig);
         if let Some(file) = self.file.take() {
-            cx.env.files.settle_mime_type(file);
+            cx.env.files.detect_mime_type(file);
             self.tell(cx, file);
             cx.file_end(file);
         } else {
