@@ -1,14 +1,14 @@
-//! The messages for scripts, and that no text makes the parser panic.
+//! The messages for scripts; no input makes the parser panic.
 
 use super::{Input, ParseEnd, Parser};
 use crate::command::collected;
 use crate::evaluate::CheckOnly;
 use crate::program::Program;
 
-/// The lines that are said of `code`, and how parsing ended.
+/// The messages for `code`, and how parsing ended.
 fn parse(code: &[u8]) -> (Vec<String>, Result<(), ParseEnd>) {
     let code = code.to_vec();
-    // The limits on nesting are for the stack that the command has.
+    // The limits on nesting assume the command's stack size.
     let thread = std::thread::Builder::new().stack_size(1 << 29).spawn(move || {
         let (diagnostics, all) = collected();
         let mut program = Program { diagnostics, ..Program::default() };
@@ -245,7 +245,8 @@ fn errors_name_the_lines_that_zeek_names() {
     }
 }
 
-/// What nothing can run is reported by name, handlers first, then functions; what only such a handler would call is, too.
+/// Unreachable handlers and functions are reported by name, handlers first; so are functions that only such a
+/// handler calls.
 #[test]
 fn handlers_and_functions_that_nothing_can_run_are_reported() {
     let code = "global declared: event(); global handled: event(); event handled() { }\n\
