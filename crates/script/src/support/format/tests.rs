@@ -138,7 +138,7 @@ fn formats_report_what_is_wrong() {
     assert_eq!(errors("%.2s", &[Arg::Text(b"x")]), [Error::Precision]);
     assert_eq!(errors("%q", &[Arg::Text(b"x")]), [Error::BadFormat]);
     assert_eq!(errors("%", &[Arg::Text(b"x")]), [Error::BadFormat]);
-    // A directive at the end leaves no room for those that are missing.
+    // Text after the last directive is kept.
     assert_eq!(fmt(b"%s and", &[Arg::Text(b"x")]).text, b"x and");
     assert_eq!(fmt(b"a%%b", &[]).text, b"a%b");
     assert_eq!(fmt(b"a\0b", &[]).text, b"a");
@@ -233,7 +233,7 @@ fn json_is_read() {
 proptest! {
     #[test]
     fn seconds_of_logs_have_the_digits_of_any_double(value: f64, near in -1e10..1e10_f64, small in -1e-5..1e-5_f64, tie: i32) {
-        // Whole numbers of 128ths end in halves of millionths.
+        // Odd multiples of 1/128 are halfway between two millionths.
         for value in [value, near, small, f64::from(tie) / 128.0, -0.0] {
             if !value.is_nan() {
                 prop_assert_eq!(text(|out| seconds_of_log(out, value)), format!("{value:.6}"));

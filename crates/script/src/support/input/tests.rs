@@ -40,8 +40,8 @@ fn complaints(messages: &[Message]) -> Vec<String> {
     complaints.collect()
 }
 
-fn note(text: &str) -> Message {
-    Message::Error(ReaderMessage { text: text.to_owned(), place: String::new() })
+fn message(text: &str) -> Message {
+    Message::Error(ReaderMessage { text: text.to_owned(), location: String::new() })
 }
 
 fn string(text: &str) -> Field<'static> {
@@ -178,7 +178,7 @@ fn a_file_that_is_missing_is_a_warning_once() {
         messages,
         [Message::Warning(ReaderMessage {
             text: format!("Init: cannot open {path}"),
-            place: String::new()
+            location: String::new()
         })]
     );
     assert_eq!(stream.heartbeat(), []);
@@ -196,10 +196,10 @@ fn a_file_that_is_missing_is_a_warning_once() {
     assert_eq!(
         messages,
         [
-            note("Init: cannot open /nonexistent/x"),
+            message("Init: cannot open /nonexistent/x"),
             Message::Disabled,
-            note("Init failed"),
-            note("terminating thread"),
+            message("Init failed"),
+            message("terminating thread"),
         ]
     );
     assert!(stream.is_disabled());
@@ -260,7 +260,7 @@ fn options_are_read() {
     fs::remove_file(&path).unwrap();
     fs::write(&path, "bool T\naddr 5.6.7.8\n").unwrap();
     let changed = stream.update();
-    // Where the file system gives the new file the same inode within a second, there is nothing to see.
+    // The file system may reuse the inode within the same second; then the change is not detectable.
     if !changed.is_empty() {
         assert_eq!(rows(&changed), [[string("addr"), string("5.6.7.8")]]);
     }
@@ -355,7 +355,7 @@ fn lines_of_commands() {
     let expected = [[string("out"), Field::Bool(false)], [errors, Field::Bool(true)]];
     assert!(rows(&messages) == expected);
 
-    // A command that does not end is ended with its stream.
+    // A running command is killed with its stream.
     let mut source = Source::new("s", "sleep 1000 |", Mode::Stream);
     source.config.insert("force_kill".into(), "1".into());
     let before = Instant::now();
@@ -475,7 +475,7 @@ proptest! {
             Field::Set(list.iter().map(|n| Field::Count(*n)).collect()),
         ];
         let kinds = [Kind::String, Kind::Int, Kind::Count, Kind::Double, Kind::Addr, set(Kind::Count)];
-        // Backslashes are doubled in logs and not read as such, and what is empty is a text.
+        // The reader does not unescape doubled backslashes, and reads an empty field as a string.
         prop_assume!(!text.contains(&b'\\') && !text.is_empty());
         let mut out = MessageSink::default();
         for (field, kind) in fields.iter().zip(&kinds) {

@@ -39,8 +39,8 @@ fn keyed_digests_are_those_of_zeek() {
 fn other_hashes_are_those_of_zeek() {
     assert_eq!(fnv1a32(b"a"), 0xe40c_292c);
     assert_eq!(fnv1a64(b"foobar"), 0x8594_4171_f739_67e8);
-    assert_eq!(fnv1a32(&described(3, key::count(123))), 0xc5b4_42fd);
-    assert_eq!(fnv1a64(&described(4, key::double(123.0))), 0xaac1_b659_ecb8_cfcf);
+    assert_eq!(fnv1a32(&typed_key(3, key::count(123))), 0xc5b4_42fd);
+    assert_eq!(fnv1a64(&typed_key(4, key::double(123.0))), 0xaac1_b659_ecb8_cfcf);
     assert!(hrw_weight(u64::MAX, 7) < 1 << 31);
 }
 
@@ -172,7 +172,7 @@ fn top_values() {
     }
     assert_eq!(top.top(1), ["c"]);
     assert_eq!(top.top(3), ["c", "b", "a", "d"]);
-    // A new element replaces the oldest of the least frequent.
+    // A new element replaces the oldest of the least frequent ones.
     top.add(b"e", "e");
     assert_eq!((top.count(b"e"), top.epsilon(b"e"), top.count(b"a")), (Some(2), Some(1), None));
     assert_eq!(top.sum(), (8, false));
