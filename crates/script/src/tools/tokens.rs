@@ -1,4 +1,4 @@
-//! All of a file as pieces: tokens, patterns, comments and directives, in order; between them are only blanks.
+//! A file as a sequence of pieces: tokens, patterns, comments and directives, separated only by blanks.
 
 use std::rc::Rc;
 
@@ -13,18 +13,18 @@ pub enum Kind {
     Pattern,
     /// A comment up to the end of its line.
     Comment,
-    /// A directive with what belongs to it: a name, the rest of the line, a condition in parentheses.
+    /// A directive with its operand: a name, the rest of the line, a condition in parentheses.
     Directive(Directive),
 }
 
-/// A stretch of a file.
+/// A range of a file.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Piece {
     /// Its kind.
     pub kind: Kind,
     /// Offset of its first byte.
     pub start: usize,
-    /// Offset behind its last byte.
+    /// Offset after its last byte.
     pub end: usize,
     /// Its line, from 1 on.
     pub line: u32,
@@ -37,7 +37,7 @@ impl Piece {
         self.kind == Kind::Token(Token::Op(op))
     }
 
-    /// The reserved word that it is.
+    /// The keyword, if the piece is one.
     #[must_use]
     pub fn word(&self) -> Option<Word> {
         if let Kind::Token(Token::Word(word)) = self.kind { Some(word) } else { None }
@@ -50,7 +50,7 @@ impl Piece {
     }
 }
 
-/// Text that is not made of tokens.
+/// Text that cannot be split into tokens.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NotTokens {
     /// The line.
@@ -79,7 +79,7 @@ struct Scan<'a> {
     source: &'a [u8],
     lexer: Lexer,
     pieces: Vec<Piece>,
-    /// Behind the last piece.
+    /// Offset after the last piece.
     last: usize,
 }
 
@@ -90,7 +90,7 @@ impl Scan<'_> {
             return Err(NotTokens { line: lexed.line, message });
         }
         let start = lexed.start as usize;
-        // What the directive or pattern adds has comments neither before nor inside.
+        // A directive or pattern has no comments inside.
         self.comments(start);
         let kind = match lexed.token {
             Token::End => return Ok(None),
@@ -110,7 +110,7 @@ impl Scan<'_> {
         Ok(Some((kind, start)))
     }
 
-    /// Reads what belongs to a directive.
+    /// Scans the operand of a directive.
     fn directive(&mut self, directive: Directive) -> Result<(), NotTokens> {
         match directive {
             Directive::Load | Directive::LoadSigs | Directive::LoadPlugin | Directive::Unload => {
@@ -148,7 +148,7 @@ impl Scan<'_> {
         NotTokens { line: self.lexer.line(), message: message.to_owned() }
     }
 
-    /// Whether what was read last ends an operand, so that a `/` divides.
+    /// Whether the last piece ends an operand, so that a `/` divides.
     fn behind_operand(&self) -> bool {
         let last =
             self.pieces.iter().enumerate().rev().find(|(_, piece)| piece.kind != Kind::Comment);
@@ -157,7 +157,7 @@ impl Scan<'_> {
             Kind::Pattern => true,
             Kind::Token(Token::Ident | Token::Literal(_)) => true,
             Kind::Token(Token::Op(Op::ParenRight | Op::BracketRight)) => true,
-            // A bar behind an operand that is no operator ends a size.
+            // A bar after an operand that is not an operator closes a size.
             Kind::Token(Token::Op(Op::BitOr)) => closes_size(&self.pieces[..=at]),
             Kind::Directive(Directive::Dir | Directive::FileName) => true,
             _ => false,
@@ -193,7 +193,7 @@ impl Scan<'_> {
     }
 }
 
-/// Whether the bar at the end of `pieces` closes a size: an odd number of bars in its brackets opened before it.
+/// Whether the bar at the end of `pieces` closes a size: an odd number of bars precede it within its brackets.
 fn closes_size(pieces: &[Piece]) -> bool {
     let mut depth = 0_usize;
     let mut bars = Vec::new();
@@ -212,7 +212,7 @@ fn closes_size(pieces: &[Piece]) -> bool {
     let mut closes = false;
     for at in bars.into_iter().rev() {
         let before = pieces[..at].iter().rev().find(|piece| piece.kind != Kind::Comment);
-        // `closes` says whether the bar before closed a size and so ends an operand.
+        // `closes` is whether the previous bar closed a size and so ends an operand.
         let operand = before.is_some_and(|piece| match &piece.kind {
             Kind::Pattern | Kind::Token(Token::Ident | Token::Literal(_)) => true,
             Kind::Token(Token::Op(Op::ParenRight | Op::BracketRight | Op::BraceRight)) => true,
@@ -229,7 +229,7 @@ fn closes_size(pieces: &[Piece]) -> bool {
     closes
 }
 
-/// For each piece whether it is a bar that opens (`Some(true)`) or closes (`Some(false)`) a size.
+/// For each piece, whether it is a bar that opens (`Some(true)`) or closes (`Some(false)`) a size.
 #[must_use]
 pub fn sizes(pieces: &[Piece]) -> Vec<Option<bool>> {
     let mut open = vec![false];
