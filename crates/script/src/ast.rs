@@ -1,8 +1,9 @@
 //! The typed, resolved AST.
 //!
-//! Every node carries its type; names are resolved to globals and locals, fields to offsets; each conversion that Zeek makes is a
-//! node of its own ([`ExprKind::Coerce`]). Nodes keep what Zeek's text of them shows (written parentheses, canonical operand order), because
-//! messages and printed functions contain it.
+//! Every node carries its type. Names are resolved to globals and locals, fields to offsets. Each implicit
+//! conversion of Zeek is a node of its own ([`ExprKind::Coerce`]). Nodes keep the properties that Zeek's text
+//! of them shows (parentheses in the source, canonical operand order), because messages and printed functions
+//! contain that text.
 
 use std::rc::Rc;
 

@@ -201,7 +201,7 @@ global other = 2; ##< Another.
 
     proptest::proptest! {
         #[test]
-        fn any_text_and_place_are_survived(
+        fn any_text_and_offset_are_accepted(
             text in proptest::collection::vec(proptest::sample::select(b"##<!;,\"\\{}()\n a".to_vec()), 0..60),
             start in 0_usize..70,
         ) {

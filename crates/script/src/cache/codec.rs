@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_all_sizes_come_back() {
+    fn numbers_of_all_sizes_round_trip() {
         for number in [0, 1, 127, 128, 300, 16_383, 16_384, u64::from(u32::MAX), u64::MAX] {
             assert_eq!(round_trip(&number), number);
         }
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_and_variants_that_cannot_be_are_refused() {
+    fn invalid_lengths_and_variants_are_rejected() {
         assert_eq!(Vec::<u32>::decode(&mut Reader::new(&[200, 1, 1])), Err(Damaged));
         assert_eq!(bool::decode(&mut Reader::new(&[2])), Err(Damaged));
         assert_eq!(u64::decode(&mut Reader::new(&[0xff; 11])), Err(Damaged));

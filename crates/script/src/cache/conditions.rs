@@ -1,4 +1,4 @@
-//! Conditions of `@if` that depend on the arguments of the command.
+//! Conditions of `@if` that depend on the command-line arguments.
 //!
 //! A script may read the command-line arguments while it is parsed, for example to declare something only for
 //! captures. The condition is then stored with its result, and the cache is valid if the condition has the same

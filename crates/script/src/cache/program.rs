@@ -282,7 +282,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_near_and_far_come_back() {
+    fn near_and_far_spans_round_trip() {
         let span =
             |file, first, last, start, end| Span { file: FileId(file), first, last, start, end };
         let spans = [

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn items_come_back_one_by_one_and_all_at_once() {
+    fn items_are_decoded_lazily_and_eagerly() {
         for count in [0, 1, 63, 64, 65, 1_000, 100_000] {
             let items: Vec<u32> = (0..count).map(|number| number * 3).collect();
             let file = Rc::new(written(&items));
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn damaged_blocks_are_refused() {
+    fn damaged_blocks_are_rejected() {
         let file = written(&[1; 100]);
         for len in 4..file.len() - 1 {
             assert!(decode::<Name, u32>(&mut Reader::new(&file[4..len])).is_err());

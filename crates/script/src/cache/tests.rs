@@ -194,7 +194,7 @@ fn a_cached_run_prints_what_a_cold_one_prints() {
 }
 
 #[test]
-fn a_changed_script_and_a_new_file_in_front_end_the_cache() {
+fn a_changed_script_or_an_earlier_file_invalidates_the_cache() {
     let place = ScratchFolder::new("changed");
     place.run(true);
     assert!(place.is_cached());
@@ -220,7 +220,7 @@ fn a_changed_script_and_a_new_file_in_front_end_the_cache() {
 }
 
 #[test]
-fn what_may_differ_next_time_is_not_stored() {
+fn results_that_may_change_are_not_stored() {
     for (name, code) in [
         ("time", "global started_at = current_time();"),
         ("print", "function show(): bool { print \"shown\"; return T; } global shown = show();"),
@@ -234,7 +234,7 @@ fn what_may_differ_next_time_is_not_stored() {
 }
 
 #[test]
-fn damaged_files_are_refused_and_replaced() {
+fn damaged_files_are_rejected_and_replaced() {
     let place = ScratchFolder::new("damaged");
     let without = place.run(false);
     place.run(true);
@@ -260,7 +260,7 @@ fn damaged_files_are_refused_and_replaced() {
 }
 
 #[test]
-fn bytes_that_no_writer_wrote_are_read_without_harm() {
+fn arbitrary_bytes_are_decoded_without_panic() {
     let place = ScratchFolder::new("harm");
     place.run(true);
     let whole = fs::read(place.file()).unwrap_or_default();
@@ -284,7 +284,7 @@ fn functions_that_may_be_called_are_sorted() {
 }
 
 #[test]
-fn other_functions_refuse_the_cache() {
+fn impure_functions_prevent_caching() {
     let mut recorder = Recorder::default();
     recorder.call("fmt", b"");
     recorder.call("getenv", b"no such variable");

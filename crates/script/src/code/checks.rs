@@ -226,7 +226,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_check_on_one_way_is_none_on_another() {
+    fn a_check_on_one_path_does_not_cover_another() {
         let one = "function f(a: count, b: bool): count
             { local s = 0; if ( b ) s = a + 1; return a + s; }";
         assert_eq!(checks(one), [1, 0, 0]);
@@ -247,7 +247,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn jumps_lead_to_the_same_instructions() {
+    fn jump_targets_are_adjusted() {
         let ops = code(
             "function f(a: count, b: bool) { while ( b ) { if ( a > 3 ) break; print a; } print a; }",
         );

@@ -187,13 +187,13 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_two_ways_need_is_made_before_both() {
+    fn a_record_needed_on_two_paths_is_made_before_both() {
         let text = "function f(b: bool) { local s: R; if ( b ) print s; else print s$n; }";
         assert_eq!(made(text).0, [0]);
     }
 
     #[test]
-    fn what_a_default_does_is_done_at_the_beginning() {
+    fn side_effects_of_defaults_happen_at_the_beginning() {
         let text = "global g: function(): count;
             type S: record { n: count &default=g(); };
             function f(b: bool) { if ( b ) { local s: S; print s; } }";
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_nothing_names_is_not_made() {
+    fn an_unused_record_is_not_made() {
         let (at, len) = made("function f() { local s: R; }");
         assert!(at.is_empty(), "{at:?} of {len}");
     }

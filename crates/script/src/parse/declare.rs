@@ -56,7 +56,7 @@ impl Parser<'_> {
             Word::Option => self.variable(Declare::Option),
             Word::Redef => self.redef(),
             Word::Type => self.type_declaration(),
-            // Before the first other statement, `event` or `hook` at the beginning introduces a handler.
+            // Until the first statement of another kind, these words introduce a handler.
             Word::Function | Word::Event | Word::Hook => self.handler(word, false),
             _ => self.file_statement(),
         }

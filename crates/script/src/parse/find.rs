@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_shown_without_detours() {
+    fn paths_are_normalized() {
         assert_eq!(normal(Path::new("./a/../b.zeek")), Path::new("./b.zeek"));
         assert_eq!(normal(Path::new("b.zeek")), Path::new("./b.zeek"));
         assert_eq!(normal(Path::new("/x/./y/../z")), Path::new("/x/z"));

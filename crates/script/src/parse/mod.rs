@@ -137,15 +137,15 @@ pub struct Parser<'a> {
     scopes: Vec<Scope>,
     main: Vec<StmtId>,
     nesting: usize,
-    /// Inside `@if ( … )`.
+    /// Whether the parser is in the parentheses of an `@if`.
     in_condition: bool,
-    /// Inside the condition of a `when`.
+    /// Whether the parser is in the condition of a `when`.
     in_when_condition: bool,
-    /// Inside `{ … }` of an initializer.
+    /// Number of enclosing `{ … }` of initializers.
     in_initializer: usize,
     /// Whether `_` may stand for a value.
     blank_allowed: bool,
-    /// Inside a `hook` call.
+    /// Whether the parser is in a `hook` call.
     hook_call: bool,
     /// Whether the last function type declares a result.
     result_written: bool,
@@ -157,7 +157,7 @@ pub struct Parser<'a> {
     type_name: Option<Name>,
     /// Copies of named records and enums under other names; they are extended together.
     aliases: IdMap<Name, Vec<TypeId>>,
-    /// Nesting depth of regions in which deprecations are not reported.
+    /// Number of open `@pragma push ignore-deprecations`. Deprecations are reported only if it is 0.
     ignore_deprecations: usize,
     /// Bodies that are checked at the end.
     unchecked: Vec<(BodyId, Flavor)>,
@@ -183,7 +183,7 @@ pub struct Parser<'a> {
     pub warn_unread: bool,
     /// Lists with a trailing comma.
     trailing_comma_lists: IdSet<ExprId>,
-    /// Inside `|…|`.
+    /// Whether the parser is inside `|…|`.
     in_size: bool,
     /// Whether an attribute was rejected.
     attr_failed: bool,

@@ -13,7 +13,7 @@ use crate::source::Span;
 /// The state of a parser between two inputs, except the program.
 #[derive(Debug)]
 pub(crate) struct Position {
-    seen: Vec<Box<str>>,
+    loaded_paths: Vec<Box<str>>,
     last_lexed: Span,
     previous: Span,
     node_span: Span,
@@ -36,7 +36,7 @@ pub(crate) struct Position {
 
 fields! {
     Position {
-        seen, last_lexed, previous, node_span, main, names, hidden, globals, aliases, ignore_deprecations, null, directives,
+        loaded_paths, last_lexed, previous, node_span, main, names, hidden, globals, aliases, ignore_deprecations, null, directives,
         directive_line, references, undeclared_events, empty_records, last_file, last_token_file,
         in_statements,
     }
@@ -86,10 +86,10 @@ impl Parser<'_> {
         if !is_plain {
             return None;
         }
-        let seen: Option<Vec<Box<str>>> =
+        let loaded_paths: Option<Vec<Box<str>>> =
             self.loaded_paths.iter().map(|path| path.to_str().map(Box::from)).collect();
         Some(Position {
-            seen: seen?,
+            loaded_paths: loaded_paths?,
             last_lexed: self.last_lexed,
             previous: self.previous,
             node_span: self.node_span,
@@ -126,7 +126,8 @@ impl<'a> Parser<'a> {
         scope.hidden = position.hidden;
         scope.globals = position.globals;
         let mut parser = Self::with_scope(program, engine, search_path, position.null, scope);
-        parser.loaded_paths = position.seen.iter().map(|path| PathBuf::from(&**path)).collect();
+        parser.loaded_paths =
+            position.loaded_paths.iter().map(|path| PathBuf::from(&**path)).collect();
         parser.last_lexed = position.last_lexed;
         parser.previous = position.previous;
         parser.node_span = position.node_span;

@@ -12,7 +12,7 @@ use crate::types::Flavor;
 struct StatementContext {
     in_loop: bool,
     in_switch: bool,
-    /// In a case whose label declares a variable.
+    /// Whether the statement is in a case whose label declares a variable.
     in_cast: bool,
 }
 

@@ -14,7 +14,7 @@ pub struct Connection {
 /// The headers of a packet.
 #[derive(Debug, Clone, Copy)]
 pub struct Headers<'a> {
-    /// 4 or 6.
+    /// IP version: 4 or 6.
     pub version: u8,
     /// The IP headers.
     pub header: &'a [u8],

@@ -13,8 +13,8 @@ pub struct Rule {
     pub line: u32,
     /// `active`
     pub active: bool,
-    /// Whether the engine implements the detection natively: the rule matches only for rules that require it,
-    /// and has no actions.
+    /// Whether the engine implements the detection natively. The rule then matches only for rules that require it,
+    /// and its actions are not executed.
     pub native: bool,
     pub(super) tests: Vec<Test>,
     /// Its patterns.
@@ -150,7 +150,7 @@ pub(super) struct Prefix {
 pub(super) struct Test {
     pub(super) field: Field,
     pub(super) offset: u32,
-    /// 1, 2 or 4.
+    /// Size of the compared field, in bytes: 1, 2 or 4.
     pub(super) size: u32,
     pub(super) comparison: Comparison,
     pub(super) values: Vec<Masked>,

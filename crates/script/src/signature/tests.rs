@@ -253,7 +253,7 @@ fn conditions_and_sizes() {
 }
 
 #[test]
-fn datagrams_begin_anew() {
+fn each_datagram_starts_a_new_match() {
     let all = signatures("signature a { payload /^XX/ event \"m\" }");
     let mut run = Run::new(&all);
     run.begin(true);
@@ -350,7 +350,7 @@ fn errors_name_file_and_line() {
 }
 
 #[test]
-fn native_rules_let_patterns_match_that_match_the_empty_string() {
+fn native_rules_make_empty_patterns_match() {
     let (mut names, mut rules) = (Scripts::default(), Vec::new());
     let base = b"signature base { payload /x/ enable \"http\" }";
     parse("dpd.sig", base, true, &mut names, &mut rules);
@@ -364,7 +364,7 @@ fn native_rules_let_patterns_match_that_match_the_empty_string() {
 }
 
 #[test]
-fn tests_of_native_rules_have_their_place() {
+fn tests_of_native_rules_keep_their_order() {
     let (mut names, mut rules) = (Scripts::default(), Vec::new());
     let base = b"signature base { ip-proto == 17 payload /x/ enable \"http\" }";
     parse("dpd.sig", base, true, &mut names, &mut rules);
@@ -377,7 +377,7 @@ fn tests_of_native_rules_have_their_place() {
 }
 
 #[test]
-fn the_end_of_a_match_counts_the_begin_and_the_end_of_data() {
+fn match_ends_count_the_beginning_and_end_of_data() {
     let all = signatures(
         "signature first { payload /a/ event \"m\" }
         signature uri { http-request /ab$/ event \"m\" }

@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_databases_give_nothing_or_a_part() {
+    fn broken_databases_have_fewer_entries_or_none() {
         let whole = sample();
         for end in 0..whole.len() {
             let Some(database) = Database::new(whole[..end].to_vec()) else { continue };

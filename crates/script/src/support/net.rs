@@ -331,7 +331,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn prefixes_in_common_stay_in_common(addresses in proptest::collection::vec(any::<u32>(), 2..20), sha: bool) {
+        fn common_prefixes_are_preserved(addresses in proptest::collection::vec(any::<u32>(), 2..20), sha: bool) {
             let methods = [Method::PrefixA50, if sha { Method::PrefixSha256 } else { Method::PrefixMd5 }];
             for method in methods {
                 let inputs: Vec<[u8; 4]> = addresses.iter().map(|a| a.to_be_bytes()).collect();

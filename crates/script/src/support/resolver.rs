@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_is_asked() {
+    fn a_server_is_queried() {
         let server = UdpSocket::bind("127.0.0.1:0").unwrap();
         let at = server.local_addr().unwrap();
         let thread = std::thread::spawn(move || {

@@ -222,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_beginning_hides_a_later_one() {
+    fn no_prefix_hides_a_later_one() {
         for (at, (text, ..)) in MESSAGES.iter().enumerate() {
             assert!(!MESSAGES[..at].iter().any(|(begin, ..)| text.starts_with(begin)), "{text}");
         }

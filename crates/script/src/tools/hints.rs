@@ -127,7 +127,7 @@ fn prototype(program: &Program, diagnostic: &Diagnostic) -> Option<String> {
     let text = String::from_utf8_lossy(&diagnostic.text).into_owned();
     let name = text.strip_suffix(')')?.rsplit(" and ").next()?;
     let global = program.globals.find(program.names.find(name)?)?;
-    let takes = taken(program, program.globals[global].ty);
+    let takes = parameter_list(program, program.globals[global].ty);
     Some(format!("`{name}` has the parameters ({takes}); handlers may leave some out"))
 }
 
@@ -143,10 +143,10 @@ fn parameters(program: &Program, diagnostic: &Diagnostic) -> Option<String> {
     let callee = &program.exprs[call?];
     let name = source(program, callee.span)?;
     program.types.func(callee.ty)?;
-    Some(format!("`{name}` takes ({})", taken(program, callee.ty)))
+    Some(format!("`{name}` takes ({})", parameter_list(program, callee.ty)))
 }
 
-fn taken(program: &Program, function: TypeId) -> String {
+fn parameter_list(program: &Program, function: TypeId) -> String {
     let params = program.types.params(function).iter();
     let all: Vec<_> = params
         .map(|param| format!("{}: {}", program.name(param.name), type_name(program, param.ty)))
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_written_as_their_type_wants_them() {
+    fn values_get_hints_for_the_expected_type() {
         for (condition, expected) in [
             (
                 "a == \"10.0.0.1\"",

@@ -149,11 +149,10 @@ pub fn read(settings: &Settings) -> Session {
     let end = parser.run(inputs);
     let unread = parser.unread_files();
     let mut raw = all.take();
-    // Refused by the sandbox: a limit of the check, not an error of the script.
-    // Refused by the sandbox: an error of the check, not of the script.
-    // Without Zeek's scripts nothing declares the events that Zeek raises.
+    // Without Zeek's scripts, the events that Zeek raises have no declaration.
     let has_scripts = !trees.is_empty();
     raw.retain(|raw| has_scripts || !raw.text.starts_with(b"handler for non-existing event"));
+    // Refused by the sandbox: a limit of the check, not an error of the script.
     raw.retain(|raw| memchr::memmem::find(&raw.text, b"not allowed in a sandbox").is_none());
     let errors = raw.iter().any(|raw| raw.severity.is_error());
     let mut findings = finding::findings(&program, &raw);

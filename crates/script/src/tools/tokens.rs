@@ -26,12 +26,12 @@ pub struct Piece {
     pub start: usize,
     /// Offset after its last byte.
     pub end: usize,
-    /// Its line, from 1 on.
+    /// Its line, counted from 1.
     pub line: u32,
 }
 
 impl Piece {
-    /// Whether it is this operator.
+    /// Whether the piece is the operator `op`.
     #[must_use]
     pub fn is(&self, op: Op) -> bool {
         self.kind == Kind::Token(Token::Op(op))
@@ -43,7 +43,7 @@ impl Piece {
         if let Kind::Token(Token::Word(word)) = self.kind { Some(word) } else { None }
     }
 
-    /// The bytes of it.
+    /// The bytes of the piece.
     #[must_use]
     pub fn text<'a>(&self, source: &'a [u8]) -> &'a [u8] {
         source.get(self.start..self.end).unwrap_or(&[])
@@ -55,14 +55,14 @@ impl Piece {
 pub struct NotTokens {
     /// The line.
     pub line: u32,
-    /// What is wrong.
+    /// The error message.
     pub message: String,
 }
 
 /// The pieces of a file.
 ///
 /// # Errors
-/// The first text that is no token.
+/// The first text that is not a token.
 pub fn pieces(source: &[u8]) -> Result<Vec<Piece>, NotTokens> {
     let text: Rc<[u8]> = source.into();
     let mut scan = Scan { source, lexer: Lexer::new(text), pieces: Vec::new(), last: 0 };
@@ -94,7 +94,7 @@ impl Scan<'_> {
         self.comments(start);
         let kind = match lexed.token {
             Token::End => return Ok(None),
-            Token::Op(Op::Divide) if !self.behind_operand() => {
+            Token::Op(Op::Divide) if !self.is_after_operand() => {
                 return match self.lexer.pattern() {
                     Ok(Some(_)) => Ok(Some((Kind::Pattern, start))),
                     Ok(None) => Err(self.wrong("pattern not terminated")),
@@ -149,7 +149,7 @@ impl Scan<'_> {
     }
 
     /// Whether the last piece ends an operand, so that a `/` divides.
-    fn behind_operand(&self) -> bool {
+    fn is_after_operand(&self) -> bool {
         let last =
             self.pieces.iter().enumerate().rev().find(|(_, piece)| piece.kind != Kind::Comment);
         let Some((at, piece)) = last else { return false };
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn slashes_divide_behind_operands() {
+    fn slashes_divide_after_operands() {
         assert_eq!(kinds("a / b; c = /x y/i;"), ["a", "/", "b", ";", "c", "=", "/x y/i", ";"]);
         assert_eq!(kinds("|a| / 2"), ["|", "a", "|", "/", "2"]);
         assert_eq!(kinds("/a/ | /b c/"), ["/a/", "|", "/b c/"]);

@@ -5,7 +5,7 @@
 //! use gannet_script::support::format::json::{self, Json};
 //!
 //! let mut out = Vec::new();
-//! json::string(&mut out, b"a \"b\"\n\xff"); // with quotes, escaped; bytes that are no UTF-8 as \xNN
+//! json::string(&mut out, b"a \"b\"\n\xff"); // quoted and escaped; bytes that are not UTF-8 become \xNN
 //! assert_eq!(out, br#""a \"b\"\n\\xff""#);
 //!
 //! assert_eq!(json::parse(b"[1, -2.5]"), Ok(Json::Array(vec![Json::Count(1), Json::Double(-2.5)])));

@@ -126,7 +126,7 @@ fn formats() {
 }
 
 #[test]
-fn formats_report_what_is_wrong() {
+fn formats_report_errors() {
     let errors = |format: &str, args: &[Arg<'_>]| fmt(format.as_bytes(), args).errors;
     assert_eq!(errors("%d", &[]), [Error::TooFew]);
     assert_eq!(errors("", &[Arg::Double(1.0)]), [Error::TooMany]);
@@ -263,13 +263,13 @@ proptest! {
     }
 
     #[test]
-    fn any_format_and_any_text_are_taken(format: Vec<u8>, text: Vec<u8>, value: f64) {
+    fn any_format_and_any_text_are_accepted(format: Vec<u8>, text: Vec<u8>, value: f64) {
         let _ = fmt(&format, &[Arg::Double(value), Arg::Text(&text), Arg::Int(3, b"3")]);
         let _ = (time::strftime(&format, value), time::strptime(&format, &text), json::parse(&text));
     }
 
     #[test]
-    fn formats_of_directives_are_taken(format in "(%[-0]?[0-9.]{0,3}[a-zA-Z]){0,3}", value: f64) {
+    fn formats_with_directives_are_accepted(format in "(%[-0]?[0-9.]{0,3}[a-zA-Z]){0,3}", value: f64) {
         let _ = fmt(format.as_bytes(), &[Arg::Double(value), Arg::Time(value), Arg::Int(-3, b"-3")]);
         let _ = (time::strftime(format.as_bytes(), value), time::strptime(format.as_bytes(), b"12 34 56"));
     }

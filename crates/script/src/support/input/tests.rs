@@ -110,7 +110,7 @@ fn columns_are_found_by_name() {
 }
 
 #[test]
-fn lines_that_are_wrong_are_passed_over() {
+fn invalid_lines_are_skipped() {
     let read = |name: &str, text: &str, config: &[(&str, &str)], kind: Kind| {
         let mut source = Source::new("s", &file(name, text), Mode::Manual);
         source.config = config.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
@@ -206,7 +206,7 @@ fn a_file_that_is_missing_is_a_warning_once() {
 }
 
 #[test]
-fn a_stream_gets_what_is_added() {
+fn a_stream_receives_appended_rows() {
     let path = file("stream", "#fields\tc\n1\n");
     let (mut stream, messages) = InputStream::ascii(
         Source::new("s", &path, Mode::Stream),
@@ -461,7 +461,7 @@ fn rows_of_a_query() {
 
 proptest! {
     #[test]
-    fn what_logs_write_is_read_again(
+    fn log_rows_are_read_back(
         text in proptest::collection::vec(any::<u8>(), 0..20),
         number: i64, count: u64, double in -1e6..1e6_f64, bytes: [u8; 16], list in proptest::collection::vec(any::<u64>(), 0..5),
     ) {
@@ -488,7 +488,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_taken(text in proptest::collection::vec(any::<u8>(), 0..20), other in "[-+0-9./x,e:a-f\\[\\] ]{0,12}") {
+    fn any_text_is_accepted(text in proptest::collection::vec(any::<u8>(), 0..20), other in "[-+0-9./x,e:a-f\\[\\] ]{0,12}") {
         let kinds = [
             Kind::Bool, Kind::Int, Kind::Count, Kind::Port, Kind::Subnet, Kind::Addr, Kind::Double, Kind::String,
             Kind::Pattern, set(Kind::Subnet), Kind::Func,

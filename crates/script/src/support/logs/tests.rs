@@ -69,7 +69,7 @@ fn text(config: &TextFormat, fields: &[Field<'_>]) -> String {
 }
 
 #[test]
-fn a_log_that_was_closed_for_a_while_goes_on() {
+fn a_log_that_was_closed_temporarily_is_continued() {
     let folder = folder("parked");
     let columns =
         || vec![Column { name: "n".into(), kind: Kind::Count, optional: false, secondary: None }];
@@ -271,7 +271,7 @@ fn files_have_headers() {
 }
 
 #[test]
-fn options_that_are_none_are_refused() {
+fn invalid_options_are_rejected() {
     let error = |name, value| AsciiConfig::default().apply([(name, value)]).unwrap_err();
     assert_eq!(
         error("tsv", "x"),

@@ -90,7 +90,7 @@ fn bloom_filters_answer_as_those_of_zeek() {
 }
 
 #[test]
-fn bloom_filters_that_do_not_fit_are_refused() {
+fn incompatible_bloom_filters_are_rejected() {
     let seed = bloom::seed(b"", b"", 0);
     let message = |made: Result<BloomFilter, bloom::Refused>| made.unwrap_err().0;
     assert_eq!(
@@ -222,7 +222,7 @@ fn globs_match_as_those_of_zeek() {
 
 proptest! {
     #[test]
-    fn a_bloom_filter_knows_what_was_added(values: Vec<Vec<u8>>, k in 1_u64..6, cells in 1_u64..200, max in 1_u64..9) {
+    fn a_bloom_filter_contains_added_values(values: Vec<Vec<u8>>, k in 1_u64..6, cells in 1_u64..200, max in 1_u64..9) {
         let seed = bloom::seed(b"x", b"", 0);
         let mut basic = BloomFilter::basic_of_cells(k, cells, seed).unwrap();
         let mut counting = BloomFilter::counting(k, cells, max, seed).unwrap();
@@ -238,7 +238,7 @@ proptest! {
     }
 
     #[test]
-    fn top_values_count_no_less_than_there_are(values in proptest::collection::vec(0_u8..20, 0..200), size in 1_u64..10) {
+    fn top_values_are_never_undercounted(values in proptest::collection::vec(0_u8..20, 0..200), size in 1_u64..10) {
         let mut top = TopK::new(size);
         values.iter().for_each(|value| top.add(&[*value], *value));
         for value in 0..20 {
@@ -251,7 +251,7 @@ proptest! {
     }
 
     #[test]
-    fn any_glob_is_taken(glob in r"[ab*?\[\]!^\\:-]{0,10}", string in "[ab]{0,8}") {
+    fn any_glob_is_accepted(glob in r"[ab*?\[\]!^\\:-]{0,10}", string in "[ab]{0,8}") {
         let matches = fnmatch(glob.as_bytes(), string.as_bytes());
         let set = Globs::new([glob.as_bytes()]);
         prop_assert!(set.matching(string.as_bytes()).len() <= glob.len() + 1 || matches);

@@ -198,7 +198,7 @@ proptest! {
     }
 
     #[test]
-    fn a_robust_walk_sees_what_stays(
+    fn a_robust_iteration_visits_remaining_entries(
         before in proptest::collection::hash_set(0_u16..300, 0..120),
         steps in proptest::collection::vec(step(), 0..60),
     ) {

@@ -16,7 +16,7 @@
 //!
 //! let comma = Pattern::new(b",", Modes::default());
 //! assert_eq!(comma.split(b"a,b", false, 0), [b"a", b"b"]); // split_string
-//! assert_eq!(comma.replace(b"a,b", b"; ", true, 100).unwrap(), b"a; b"); // gsub, of 100 bytes at most
+//! assert_eq!(comma.replace(b"a,b", b"; ", true, 100).unwrap(), b"a; b"); // gsub, at most 100 bytes
 //!
 //! let both = p.or(&comma); // p | comma
 //! assert_eq!(both.text(), b"^?(((?i:^?(fo+)$?))|(^?(,)$?))$?");

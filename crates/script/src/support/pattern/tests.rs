@@ -38,7 +38,7 @@ fn all_of_a_string_or_a_part_of_it() {
 }
 
 #[test]
-fn an_empty_match_needs_a_byte_or_the_end() {
+fn an_empty_match_needs_a_byte_or_an_anchor() {
     assert!(!p("a*").is_in(b""));
     assert!(p("a*").is_in(b"b"));
     assert!(p("$").is_in(b""));
@@ -47,7 +47,7 @@ fn an_empty_match_needs_a_byte_or_the_end() {
 }
 
 #[test]
-fn texts_are_those_that_are_printed() {
+fn texts_are_printed() {
     assert_eq!(p("a/").text(), b"^?(a/)$?");
     assert_eq!(p("a").anywhere_text(), b"^?(.|\\n)*(a)");
     assert_eq!(i("a").text(), b"(?i:^?(a)$?)");
@@ -179,7 +179,7 @@ fn escapes() {
 }
 
 #[test]
-fn what_is_no_pattern_is_reported() {
+fn invalid_patterns_are_reported() {
     assert_eq!(
         errors(b"a{6,5}"),
         [
@@ -325,7 +325,7 @@ fn streams_match_in_pieces() {
 }
 
 #[test]
-fn states_are_dropped_where_they_become_many() {
+fn states_are_dropped_beyond_the_limit() {
     // An automaton of about 2^17 states.
     let many = p("(a|b)*a(a|b){16}");
     let mut x = 1_u32;
@@ -395,7 +395,7 @@ proptest! {
     }
 
     #[test]
-    fn anything_is_parsed_without_panic(body: Vec<u8>, string: Vec<u8>) {
+    fn any_bytes_are_parsed_without_panic(body: Vec<u8>, string: Vec<u8>) {
         let pattern = Pattern::new(&body, Modes { ignore_case: true, single_line: false });
         let _ = (pattern.matches(&string), pattern.is_in(&string), pattern.find_all(&string));
     }

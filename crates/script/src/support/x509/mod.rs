@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn chains_that_do_not_end_at_a_root() {
+    fn incomplete_chains_are_invalid() {
         let end = b"491231235959Z";
         let own = certificate(b"a", b"a", end, &[]);
         assert_eq!(verify(std::slice::from_ref(&own), &[], 1).code, 18);

@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_part_comes_first() {
+    fn the_last_component_comes_first() {
         let pair = |oid: &[u8], value: &[u8]| {
             let pair = [wrap(tag::OID, oid), wrap(0x13, value)].concat();
             wrap(tag::SET, &wrap(tag::SEQUENCE, &pair))

@@ -266,7 +266,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_bytes_are_survived(at in 0..200_usize, byte: u8, cut in 0..300_usize) {
+        fn any_bytes_are_handled(at in 0..200_usize, byte: u8, cut in 0..300_usize) {
             let mut bytes = response();
             if let Some(place) = bytes.get_mut(at) {
                 *place = byte;

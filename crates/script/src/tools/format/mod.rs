@@ -14,7 +14,7 @@ use crate::tools::tokens::{self, NotTokens, Piece};
 pub struct Unformatted {
     /// The line; 0 if no line applies.
     pub line: u32,
-    /// What is wrong.
+    /// The error message.
     pub message: String,
 }
 

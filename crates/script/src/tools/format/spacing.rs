@@ -21,7 +21,7 @@ pub(super) enum Bracket {
 /// Blanks between two tokens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Spacing {
-    /// None.
+    /// No blank.
     None,
     /// One blank; more if the source has more, to align columns.
     One,
@@ -157,7 +157,7 @@ pub(super) fn between(
         }
         Some(Op::BracketLeft) => {
             if left_op == Some(Op::Assign) {
-                return behind_assignment(pieces, left_at);
+                return after_assignment(pieces, left_at);
             }
             let word = left.word();
             if matches!(word, Some(Word::Function | Word::When)) {
@@ -188,7 +188,7 @@ pub(super) fn between(
         Some(Op::Colon) if context.bracket == Some(Bracket::Square) && !context.conditional => {
             Spacing::Keep
         }
-        Some(Op::Assign) => behind_assignment(pieces, left_at),
+        Some(Op::Assign) => after_assignment(pieces, left_at),
         _ => Spacing::One,
     }
 }
@@ -221,7 +221,7 @@ fn assignment(pieces: &[Piece], left: usize) -> Spacing {
 }
 
 /// Blanks between the `=` at `at` and the value.
-fn behind_assignment(pieces: &[Piece], at: usize) -> Spacing {
+fn after_assignment(pieces: &[Piece], at: usize) -> Spacing {
     let before = pieces[..at].iter().rposition(|piece| piece.kind != Kind::Comment);
     before.map_or(Spacing::One, |before| assignment(pieces, before))
 }

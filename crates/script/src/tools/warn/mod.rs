@@ -29,12 +29,12 @@ use crate::walk;
 /// The set of warnings to emit.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 pub enum Level {
-    /// None.
+    /// No warnings.
     None,
     /// Those with few false positives.
     #[default]
     Default,
-    /// All.
+    /// All warnings.
     All,
 }
 
