@@ -50,11 +50,11 @@ pub(super) const LOOKING: &[&str] = &[
 /// Built-in functions that may look up any connection.
 const OF_ALL: &[&str] = &["Reporter::limit_reached_weird", "match_signatures"];
 
-/// Whether the bridge stores every connection from its first packet on. Otherwise it stores a connection once an event shows it
-/// to a handler that may keep it. `handled` says which events have handlers, `handles_files` whether any of files has.
+/// Whether the bridge stores every connection from its first packet on. Otherwise it stores a connection once an event passes it
+/// to a handler that may keep it. `handled` returns whether an event has handlers, `handles_files` whether any file event has.
 pub(super) fn stores_all(vm: &Vm<'_>, handled: impl Fn(&str) -> bool, handles_files: bool) -> bool {
     let Some(Reached { looks_for_any, .. }) = reached(vm) else { return true };
-    // `fa_file` lists connections. These events show them, so that the bridge stores them then.
+    // `fa_file` lists connections. These events carry them, so that the bridge can store them then.
     let shows_files = ["file_new", "file_over_new_connection"].into_iter().all(&handled);
     *looks_for_any
         || vm.m.state.uids.is_deterministic()
@@ -65,7 +65,7 @@ pub(super) fn stores_all(vm: &Vm<'_>, handled: impl Fn(&str) -> bool, handles_fi
         || !shows_files && (handles_files || calls(vm, &["Files::__lookup_file"]))
 }
 
-/// Whether values of a type are or have values of another one.
+/// Whether a type is `wanted` or contains it.
 pub(super) fn holds(ty: &Type, wanted: &Type) -> bool {
     match ty {
         _ if ty == wanted => true,
@@ -76,7 +76,7 @@ pub(super) fn holds(ty: &Type, wanted: &Type) -> bool {
     }
 }
 
-/// The plan of the `connection` parameter at `place` of an event, of which the handlers read `used`.
+/// The plan of the `connection` parameter at index `place` of an event, of which the handlers read `used`.
 pub(super) fn connection(
     vm: &Vm<'_>,
     ty: TypeId,
@@ -113,10 +113,10 @@ fn brief(
     reading.is_of_values(plan.ty(), used, 0).then(|| uses.read.swap_remove(place))
 }
 
-/// What handlers do with the records of connections.
+/// How handlers use the records of connections.
 struct Reading<'v, 'p> {
     vm: &'v Vm<'p>,
-    /// Types of records whose fields they change.
+    /// Types of records whose fields these handlers change.
     changed: &'v [TypeId],
     /// Types of records whose fields any function changes.
     assigned: &'v HashSet<TypeId>,
@@ -124,18 +124,18 @@ struct Reading<'v, 'p> {
     looks: bool,
 }
 
-/// The type of a record that handlers may keep of a connection that is not stored: only scripts change it.
+/// The type of a record inside `connection` that handlers may keep even if the connection is not stored: only scripts change it.
 const ENDS: &str = "conn_id";
 
-/// How deep records are in those of connections, at most.
+/// Maximum nesting depth of records in a `connection` record.
 const DEEPEST: usize = 3;
 
 impl Reading<'_, '_> {
-    /// Whether what is read of a record are values, or records that no script changes.
+    /// Whether the parts of a record that handlers read are atomic values, or records that no script changes.
     fn is_of_values(&self, ty: TypeId, used: &UsedParts, depth: usize) -> bool {
         let types = &self.vm.p.types;
         let Some(record) = types.record(ty) else { return false };
-        // Other defaults may have another value at each event.
+        // Other default expressions may have another value at each event.
         let mut attrs = record.fields.iter().flat_map(|field| field.attrs.iter());
         let has_plain_defaults = attrs.all(|attr| {
             attr.kind != AttrKind::Default
@@ -164,7 +164,7 @@ impl Reading<'_, '_> {
     }
 }
 
-/// Whether an expression is made of constants alone.
+/// Whether an expression consists of constants.
 fn is_constant(vm: &Vm<'_>, expr: ExprId) -> bool {
     let mut all = true;
     walk::expressions(vm.p, expr, &mut |expr| {

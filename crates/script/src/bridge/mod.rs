@@ -1,4 +1,4 @@
-//! Events of packets for scripts: what analyzers raise becomes calls of script handlers.
+//! Delivers the events that analyzers raise to script handlers.
 //!
 //! ```text
 //! analyzers ──Raised──▶ Handlers (a Listener) ──plan of the event──▶ values ──▶ event queue of the Vm
@@ -7,33 +7,33 @@
 //!
 //! | module | duty |
 //! |---|---|
-//! | `certificate_cache` | certificates that scripts know already |
-//! | `certificates` | checks of certificates |
-//! | `conn_plan` | how the record of a connection is made |
-//! | `counts` | what statistics count |
-//! | `decide` | which packets scripts discard, and which connections they keep |
+//! | `certificate_cache` | certificates that scripts have cached |
+//! | `certificates` | verification of certificates |
+//! | `conn_plan` | creation and refresh of `connection` records |
+//! | `counts` | counters that statistics functions return |
+//! | `decide` | which packets scripts discard, and which connections they keep alive |
 //! | `interest` | which events scripts need |
 //! | `kept` | which connections are stored |
-//! | `known` | what is known of a connection, and its record |
-//! | `numbers` | numbers of analyzers |
-//! | `plan` | how the packed arguments of an event become script values |
-//! | `signatures` | what signatures find in the traffic |
-//! | `settings` | what options of scripts mean for the analysis |
-//! | `shown` | whether functions look for connections that scripts have no record of |
-//! | `steering` | whether scripts ask something of the analysis while packets are read |
-//! | `state` | the records of connections and files, which live as long as these |
-//! | `traffic` | what built-in functions know of connections, files and the packet |
-//! | `used` | what handlers read of the arguments of an event |
+//! | `known` | stored state of a connection, and its record |
+//! | `numbers` | ids of analyzers (`aid`) |
+//! | `plan` | conversion of the packed arguments of an event to script values |
+//! | `signatures` | signature matching on the traffic |
+//! | `settings` | script options that configure the analysis |
+//! | `shown` | whether functions look up connections that scripts have no record of |
+//! | `steering` | whether scripts send requests to the analysis while packets are read |
+//! | `state` | the records of connections and files, one for the lifetime of each |
+//! | `traffic` | current connections, files and packet, for built-in functions |
+//! | `used` | which parts of an event's arguments its handlers read |
 //! | `event_route` | how an event reaches scripts |
-//! | `requests` | functions that skip contents, set states of logins, match signatures, show sequence numbers |
-//! | `natives` | built-in functions that look at the traffic or steer its analysis |
+//! | `requests` | functions that skip contents, set login states, match signatures, return sequence numbers |
+//! | `natives` | built-in functions that read the traffic or steer its analysis |
 //!
-//! What scripts ask of the analysis (`disable_analyzer`, `Files::add_analyzer`, …) becomes a
-//! [`Command`], which the analysis carries out once the events that wait were handled.
+//! A request of a script to the analysis (`disable_analyzer`, `Files::add_analyzer`, …) becomes a
+//! [`Command`], which the analysis executes after the queued events were handled.
 //!
-//! A [`Source`] reads the packets: this crate knows events only. Values of scripts are not shared with other threads, so
-//! the run is kept in the thread that reads the packets, and [`Handlers`] finds it there. Analyzers run on this thread as
-//! well, or, for scripts that do not [steer](steering) them, on several.
+//! A [`Source`] reads the packets: this crate only handles events. Script values cannot be shared between threads, so
+//! the run is stored in a thread-local of the thread that reads the packets, where [`Handlers`] finds it. Analyzers run on
+//! this thread as well, or, for scripts that do not [steer](steering) them, on several threads.
 
 mod certificate_cache;
 mod certificates;
@@ -91,49 +91,49 @@ use state::States;
 pub use traffic::Traffic;
 use traffic::{Names, Pace};
 
-/// Where packets come from: what turns them into events.
+/// A source of packets, which turns them into events.
 pub trait Source: Send {
-    /// All events that there are.
+    /// All events that the source can raise.
     fn catalogue(&self) -> Vec<&'static Decl>;
 
-    /// Opens the capture or the interface that the options name, or neither: then there are no packets, but files that
-    /// scripts read.
+    /// Opens the capture or the interface that the options name. If they name neither, the source has no packets and only
+    /// analyzes files that scripts read.
     ///
     /// # Errors
-    /// The error, in a line.
+    /// Returns the error as one line.
     fn open(&mut self, options: &Options) -> Result<(), String>;
 
-    /// The type of the link of the capture by its number, where it is known before the first packet.
+    /// The link type of the capture, if it is known before the first packet.
     fn link_type(&self, options: &Options) -> Option<u64>;
 
-    /// How capture filters are checked.
+    /// The function that checks capture filters.
     fn filter_check(&self) -> FilterCheck;
 
-    /// Reads all packets on the calling thread, those of an interface until a signal comes, and delivers the events of
-    /// `interest` to `listener`. Ends early once [`stops`] holds. Without packets, time advances while [`stays`] holds,
-    /// until a signal comes.
+    /// Reads all packets on the calling thread (from an interface: until a signal arrives) and delivers the events of
+    /// `interest` to `listener`. Returns early once [`stops`] is true. Without packets, time advances while [`stays`] is true,
+    /// until a signal arrives.
     ///
     /// # Errors
-    /// The error, in a line; packets read before it count.
+    /// Returns the error as one line; packets read before it count.
     fn run(&mut self, start: Start, listener: Box<dyn Listener>) -> Result<(), String>;
 }
 
-/// With what packets are read.
+/// Parameters of [`Source::run`].
 pub struct Start {
     /// Events that have a handler.
     pub interest: Interest,
-    /// Whether scripts say which analyzers start: no other ones do.
+    /// Whether only the analyzers that scripts register are started.
     pub scripted: bool,
-    /// Whether connections that are open at the end are removed in the order of their ends, as Zeek does under
+    /// Whether connections that are still open at the end are removed in the order of their endpoints, as Zeek does under
     /// seeds.
     pub in_key_order: bool,
-    /// Whether scripts say that checksums are not verified.
+    /// Whether scripts disable the verification of checksums (`ignore_checksums`).
     pub ignore_checksums: bool,
-    /// Whether time follows the clock where there are no packets.
+    /// Whether network time follows the wall clock while no packets arrive.
     pub follows_clock: bool,
 }
 
-/// Whether scripts want the run to go on without packets.
+/// Whether scripts keep the run alive without packets (`exit_only_after_terminate`).
 #[must_use]
 pub fn stays() -> bool {
     RUN.with_borrow_mut(|run| {
@@ -143,7 +143,7 @@ pub fn stays() -> bool {
     })
 }
 
-/// Whether scripts pass files to the analyzers of files themselves, which needs an analysis even without packets.
+/// Whether scripts pass files to file analyzers themselves, which needs an analysis even without packets.
 pub(crate) fn reads_files(vm: &Vm<'_>) -> bool {
     vm.find_global("Input::add_analysis").is_some_and(|global| vm.p.globals[global].uses > 0)
 }
@@ -156,7 +156,7 @@ pub fn stops() -> bool {
     })
 }
 
-/// Whether the scripts ended in an error, or with `exit`: connections that are open are not ended either.
+/// Whether the scripts ended in an error or with `exit`: connections that are still open are not ended then.
 #[must_use]
 pub fn failed() -> bool {
     RUN.with_borrow(|run| run.as_ref().is_some_and(|run| run.stop.is_some()))
@@ -261,35 +261,35 @@ pub fn run(
     if is_cut && status == 0 { 1 } else { status }
 }
 
-/// Rows and output of live traffic are in their files after this time at the latest.
+/// Maximum delay until rows and output of live traffic are written to their files.
 const FLUSH: Duration = Duration::from_millis(500);
 
-/// Seconds of the latest time that packets have.
+/// Maximum timestamp of a packet, in seconds.
 const LATEST: f64 = 9e9;
 
-/// A run that is going on.
+/// The state of a run.
 struct Run {
     program: Program,
     machine: Machine,
-    /// How events reach scripts, each at its number.
+    /// Routes of events, by the id of their declaration.
     routes: Vec<Option<Rc<EventRoute>>>,
     states: States,
-    /// Whether all connections are stored, and not only those that scripts may keep.
+    /// Whether all connections are stored, not only those whose record scripts may keep.
     stores_all: bool,
-    /// Whether scripts ask which analyzer raised an event.
+    /// Whether scripts query the analyzer that raised an event.
     names_analyzers: bool,
     matching: Option<Matching>,
-    /// The input ended: what is scheduled is due with the next drain.
+    /// Set when the input has ended: timers expire with the next drain.
     over: bool,
-    /// Events of the current packet were drained.
+    /// Set when the events of the current packet were drained.
     drained: bool,
-    /// When logs and output were last flushed, of live traffic.
+    /// When logs and output were last flushed; `None` unless the traffic is live.
     flushed: Option<Instant>,
-    /// The main loop has begun.
+    /// Set when the main loop has started.
     has_begun: bool,
-    /// The analysis reported that time begins.
+    /// Set after the first [`Kind::TimeBegins`].
     has_time: bool,
-    /// How the scripts ended before the packets did.
+    /// How the scripts ended, if before the last packet.
     stop: Option<Stop>,
 }
 
@@ -297,7 +297,7 @@ thread_local! {
     static RUN: RefCell<Option<Box<Run>>> = const { RefCell::new(None) };
 }
 
-/// The listener of the run of this thread.
+/// The listener that delivers events to the run of this thread.
 struct Handlers {
     affinity: ThreadAffinity,
 }
@@ -423,7 +423,7 @@ impl Run {
                     vm.queue_named("Pcap::file_done", vec![path]);
                 }
             }
-            // The first comes before the timers that are due with the packet.
+            // The first such event precedes the timers that expire with the packet.
             Kind::TimeBegins if !std::mem::replace(&mut self.has_time, true) => return Ok(()),
             Kind::AnalyzerPlanned => return self.states.plan(&mut vm, event),
             Kind::AnalyzersNumbered => return self.states.number(&mut vm, event),
@@ -498,14 +498,14 @@ impl Run {
         let analyzer = if self.names_analyzers { numbers::of(&vm, event) } else { 0 };
         vm.queue_event_of(plan.func, args, uid, analyzer);
         if route.kind == Kind::FileBegins {
-            // Their handlers decide what is reported next.
+            // Handlers decide which further events the file raises.
             vm.drain()?;
             self.states.refresh_again();
         }
         Ok(())
     }
 
-    /// How an event reaches scripts, which is found once.
+    /// The route of an event, which is computed once.
     fn route(&mut self, decl: &'static Decl) -> Rc<EventRoute> {
         let index = usize::from(decl.id.get());
         if let Some(Some(route)) = self.routes.get(index) {
@@ -522,7 +522,7 @@ impl Run {
         route
     }
 
-    /// The previous packet is over: its events that are left, as far as the main loop gets with them.
+    /// Handles the remaining events of the previous packet, as in an iteration of Zeek's main loop.
     fn loop_drains(&mut self) -> Result<(), Stop> {
         let mut vm = self.machine.with(&mut self.program);
         if !std::mem::take(&mut self.drained) {
@@ -532,18 +532,18 @@ impl Run {
         vm.before_packet()
     }
 
-    /// Another packet begins: timers are due.
+    /// Begins a packet: fires timers.
     fn packet(&mut self, now: f64) -> Result<(), Stop> {
         if std::mem::replace(&mut self.has_begun, true) {
             self.loop_drains()?;
         } else {
-            // The main loop begins with the first packet: what `zeek_init` left is handled with its events.
+            // The main loop starts with the first packet: remaining events of `zeek_init` are handled with those of the packet.
             let mut vm = self.machine.with(&mut self.program);
             vm.fire_timers(vm.m.now)?;
             vm.before_packet()?;
         }
         if self.machine.stop_requested {
-            // It is the time of the last packet still.
+            // Network time remains that of the last packet.
             return Ok(());
         }
         let mut vm = self.machine.with(&mut self.program);
@@ -558,7 +558,7 @@ impl Run {
             if is_first {
                 (pace.began, pace.first) = (Instant::now(), now);
             }
-            // Packets come as far apart as they were captured, or by a factor less.
+            // Packets are delayed as they were captured, divided by the speed.
             let wait = (now - pace.first) / pace.speed - pace.began.elapsed().as_secs_f64();
             if let Ok(wait) = Duration::try_from_secs_f64(wait) {
                 std::thread::sleep(wait);
@@ -579,15 +579,15 @@ impl Run {
         }
         if is_first {
             vm.queue_named("network_time_init", Vec::new());
-            // Answers that wait for the first packet come before the timeouts of those who asked.
+            // Results that wait for the first packet arrive before their `when` conditions time out.
             vm.run_triggers()?;
         }
         vm.fire_timers(now)?;
         Ok(())
     }
 
-    /// The network time from which each packet matters, even one without events: that of the next timer, or the time of any packet
-    /// if the main loop has something to do.
+    /// Network time from which [`Self::packet`] must be called for each packet, even one without events: the time of the next timer,
+    /// or [`Time::MIN`] if the main loop has work to do.
     fn packets_from(&self) -> Time {
         let state = &self.machine.state;
         let is_paced = self.flushed.is_some() || state.traffic.pace.is_some();
@@ -595,13 +595,13 @@ impl Run {
             return Time::MIN;
         }
         match self.machine.queue.next_timer() {
-            // Times of packets are rounded to microseconds before they are compared.
+            // Times of packets are rounded to microseconds before the comparison.
             Some(time) if time < LATEST => Time::from_nanos(((time - 1e-5) * 1e9) as i64),
             _ => Time::MAX,
         }
     }
 
-    /// Events that waited are queued: at the end of a packet, or before it where their handlers run at once.
+    /// Called when events were queued: at the end of a packet, or earlier if their handlers run at once.
     fn drained(&mut self) -> Result<(), Stop> {
         self.states.forget(&mut self.machine.state.traffic);
         self.drained = true;
@@ -623,7 +623,7 @@ impl Run {
     }
 }
 
-/// Whether an event is one of a file itself: scripts that stopped the file get no more of these, unlike those of its analyzers.
+/// Whether an event is about a file itself: it is dropped for files that scripts stopped, unlike events of the file's analyzers.
 fn is_of_file(event: &str) -> bool {
     matches!(
         event,

@@ -1,4 +1,4 @@
-//! How packed arguments become script values.
+//! Conversion of packed arguments to script values.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -18,17 +18,17 @@ use crate::types::{self, Tag};
 use crate::value::{List, OpaqueValue, Record, Table, Value, Vector};
 use crate::vm::Vm;
 
-/// How a packed value becomes one of scripts, made once for each event.
+/// How a packed value is converted to a script value; built once for each event.
 pub(super) enum Plan {
-    /// It is passed over: the script has another type, or no use. With the number of its bytes where that is always the same.
+    /// The value is skipped: no handler reads it, or the script declares another type. Its packed length if that is constant.
     Skip(Option<usize>),
-    /// An atomic value, as the script has it as well.
+    /// An atomic value that has the same representation in scripts.
     Same(Tag),
-    /// An atomic value, as this type.
+    /// An atomic value that is converted to this type.
     Atom(TypeId, Tag),
     /// An enumerator of this type.
     Enum(TypeId),
-    /// A value that scripts cannot look into.
+    /// An opaque value.
     Opaque(TypeId),
     /// A vector of this type.
     Vector(TypeId, Box<Plan>),
@@ -36,15 +36,15 @@ pub(super) enum Plan {
     Set(TypeId, Box<Plan>),
     /// A table of this type.
     Table(TypeId, Box<Plan>, Box<Plan>),
-    /// A key of several parts: fields of a record, in order.
+    /// A key of several parts, given as the fields of a record.
     Key(TypeId, Vec<Plan>),
-    /// A record of this type: the place of the last field that is read, and for each packed field its place and plan.
+    /// A record of this type: the offset of its last field that is set, and for each packed field its offset and plan.
     Record(TypeId, u32, Vec<(Option<u32>, Plan)>),
     /// A record that consecutive events share.
     Repeated(Rc<RefCell<Last>>, Box<Plan>),
     /// `connection`
     Connection(TypeId),
-    /// A `connection` whose record is made for the event, unless scripts have it already: how it is made.
+    /// A `connection` whose record lives for one event, unless scripts have one already.
     Brief(TypeId, Rc<ConnPlan>),
     /// `conn_id`
     ConnId(IdPlan),
@@ -52,7 +52,7 @@ pub(super) enum Plan {
     File(TypeId),
 }
 
-/// Whether a packed atomic type is the same as the scripts' one with this tag.
+/// Whether a packed atomic type has the representation of the script type with this tag.
 fn is_same(from: &Type, to: Tag) -> bool {
     matches!(
         (from, to),
@@ -68,7 +68,7 @@ fn is_same(from: &Type, to: Tag) -> bool {
     )
 }
 
-/// Reads a packed value that [is the same](is_same).
+/// Reads a packed value of a type that satisfies [`is_same`].
 #[inline]
 fn read_same(tag: Tag, vm: &Vm<'_>, from: &mut Reader<'_>) -> Option<Value> {
     Some(match tag {
@@ -154,7 +154,7 @@ impl Plan {
     pub(super) fn repeated(self, vm: &Vm<'_>, from: &Type, to: TypeId) -> Self {
         match &self {
             Self::Record(ty, ..) => match repeated::of(vm, *ty) {
-                // Other events may use more of it.
+                // Other events may read more of its fields.
                 Some(last) => Self::Repeated(last, Box::new(Self::new(vm, from, to))),
                 None => self,
             },
@@ -162,15 +162,15 @@ impl Plan {
         }
     }
 
-    /// Passes over values of this type.
+    /// The plan that skips values of this type.
     pub(super) fn skip(from: &Type) -> Self {
         Self::Skip(from.packed_len())
     }
 
-    /// The same without what is not used.
+    /// Replaces the plans of unused parts with [`Self::Skip`].
     pub(super) fn narrowed(self, used: &UsedParts, from: &Type) -> Self {
         match (self, used, from) {
-            // The record of a file is known from its first event on.
+            // The record of a file is created at its first event.
             (plan @ Self::File(_), ..) | (plan, UsedParts::All, _) => plan,
             (_, UsedParts::Nothing, _) => Self::skip(from),
             (Self::Record(to, _, plans), UsedParts::Fields(fields), Type::Record(record)) => {
@@ -199,7 +199,7 @@ impl Plan {
         }
     }
 
-    /// Reads a parameter or field; unset where it is unset.
+    /// Reads a parameter or field; [`Value::Unset`] if it is unset.
     pub(super) fn param(
         &self,
         vm: &mut Vm<'_>,
@@ -269,7 +269,7 @@ impl Plan {
         }
     }
 
-    /// The value whose head was read.
+    /// Reads the rest of a value after its head.
     fn rest(
         &self,
         vm: &mut Vm<'_>,
@@ -282,7 +282,7 @@ impl Plan {
         use gannet_event::Value as Head;
         Ok(match (self, head, ty) {
             (Self::Atom(to, tag), _, _) => atom(head, *to, *tag),
-            // No enumerator has this number.
+            // The number has no enumerator in the script's type.
             (Self::Enum(to), Head::Enum("<undefined>"), _) => Value::Enum(*to, -1),
             (Self::Enum(_), Head::Enum(name), _) => vm.enum_named(name),
             (Self::Opaque(to), Head::Opaque(_, data), _) => {
@@ -361,8 +361,8 @@ impl Plan {
     }
 }
 
-/// Leaves out what is passed over at the end of the values of an event, or of the record that is the last of them: nothing
-/// follows that is read.
+/// Removes skipped values at the end of an event, or of a record that is its last value: nothing after them
+/// is read.
 pub(super) fn trim<P>(plans: &mut Vec<(P, Plan)>) {
     while plans.pop_if(|(_, plan)| matches!(plan, Plan::Skip(_))).is_some() {}
     if let Some((_, Plan::Record(_, _, fields))) = plans.last_mut() {
@@ -370,7 +370,7 @@ pub(super) fn trim<P>(plans: &mut Vec<(P, Plan)>) {
     }
 }
 
-/// Passes over what follows a head.
+/// Skips the rest of a value after its head.
 fn skip(from: &mut Reader<'_>, ty: &Type, head: &gannet_event::Value<'_>) {
     use gannet_event::Value as Head;
     // The reader ends with the arguments: unreadable ones need not be skipped.
@@ -396,7 +396,7 @@ fn put(vm: &Vm<'_>, table: Option<&Rc<Table>>, key: Value, value: Value) {
     }
 }
 
-/// The type of scripts that a value has where they take any.
+/// The script type of a value that is passed as `any`.
 fn natural(vm: &Vm<'_>, from: &Type) -> TypeId {
     match from {
         Type::Bool => TypeId::BOOL,
@@ -422,7 +422,7 @@ fn natural(vm: &Vm<'_>, from: &Type) -> TypeId {
     }
 }
 
-/// An atomic value as the script's type has it.
+/// An atomic value, converted to the script type `to`.
 fn atom(head: &gannet_event::Value<'_>, to: TypeId, tag: Tag) -> Value {
     use gannet_event::Value as Head;
     let value = match head {
@@ -453,7 +453,7 @@ fn atom(head: &gannet_event::Value<'_>, to: TypeId, tag: Tag) -> Value {
     }
 }
 
-/// Nanoseconds as seconds. The earliest time stands for the year 1601, with which the times of Windows begin.
+/// Nanoseconds as seconds. The minimum stands for the year 1601, the epoch of Windows timestamps.
 fn exact(nanos: i64) -> f64 {
     if nanos == i64::MIN {
         return -11_644_473_600.0;
@@ -461,7 +461,7 @@ fn exact(nanos: i64) -> f64 {
     (nanos / 1_000_000_000) as f64 + (nanos % 1_000_000_000) as f64 / 1e9
 }
 
-/// Nanoseconds as seconds, as a clock of microseconds counts them: the second and its fraction added.
+/// Nanoseconds as seconds with the precision of microseconds, computed as `tv_sec + tv_usec / 1e6`.
 pub(super) fn seconds(nanos: i64) -> f64 {
     let micros = nanos / 1_000;
     (micros / 1_000_000) as f64 + (micros % 1_000_000) as f64 / 1e6
@@ -477,7 +477,7 @@ pub(super) fn port(number: u16, proto: Proto) -> Value {
     Value::Port(Port { number, protocol })
 }
 
-/// The places of the fields of these names.
+/// The offsets of the fields of these names; `None` for fields that do not exist.
 pub(super) fn places<const N: usize>(
     vm: &Vm<'_>,
     ty: TypeId,
@@ -487,29 +487,29 @@ pub(super) fn places<const N: usize>(
     names.map(|name| record?.offset(vm.p.names.find(name)?))
 }
 
-/// How a `conn_id` is made.
+/// Creates `conn_id` records.
 pub(super) struct IdPlan {
     ty: TypeId,
     places: [Option<usize>; 5],
-    /// The last of these places.
+    /// The largest of these offsets.
     last: u32,
-    /// `ctx`, with the places of `vlan` and `inner_vlan` in it, where connections are distinguished by these.
+    /// Offset of `ctx` and those of its `vlan` and `inner_vlan`, if these distinguish connections.
     tags: Option<(usize, [usize; 2])>,
 }
 
-/// Whether the field at a place is used.
+/// Whether the field at an offset is used.
 pub(super) fn is_used(place: usize, used: &UsedParts) -> bool {
     *used_at(place, used) != UsedParts::Nothing
 }
 
-/// Leaves out the places of fields that are not used.
+/// Removes the offsets of unused fields.
 pub(super) fn narrow<const N: usize>(places: &mut [Option<usize>; N], used: &UsedParts) {
     for place in places {
         *place = place.filter(|place| is_used(*place, used));
     }
 }
 
-/// What is used of the field at a place.
+/// The used parts of the field at an offset.
 pub(super) fn used_at(place: usize, used: &UsedParts) -> &UsedParts {
     match (used, u32::try_from(place)) {
         (UsedParts::Fields(fields), Ok(place)) => fields.get(&place).unwrap_or(&UsedParts::Nothing),
@@ -517,14 +517,14 @@ pub(super) fn used_at(place: usize, used: &UsedParts) -> &UsedParts {
     }
 }
 
-/// The last of some places.
+/// The largest of these offsets, 0 if there are none.
 pub(super) fn last_of(places: impl IntoIterator<Item = Option<usize>>) -> u32 {
     let last = places.into_iter().flatten().max();
     last.map_or(0, |last| u32::try_from(last).unwrap_or(u32::MAX))
 }
 
 impl IdPlan {
-    /// The same for the fields that are used alone.
+    /// Removes fields that are not used.
     pub(super) fn narrowed(mut self, used: &UsedParts) -> Self {
         narrow(&mut self.places, used);
         self.last = last_of(self.places);
@@ -574,7 +574,7 @@ impl IdPlan {
         }
     }
 
-    /// The values of `orig_h`, `orig_p`, `resp_h`, `resp_p` and `proto`.
+    /// Values of `orig_h`, `orig_p`, `resp_h`, `resp_p` and `proto`.
     fn values(id: &ConnId, proto: Proto, number: u8) -> [Value; 5] {
         [
             Value::addr(id.orig_h.octets()),
@@ -585,7 +585,7 @@ impl IdPlan {
         ]
     }
 
-    /// The plan of records of a type, which is made once.
+    /// The plan of a record type, cached.
     pub(super) fn of(vm: &Vm<'_>, ty: TypeId) -> Rc<Self> {
         let mut known = vm.m.state.traffic.id_plan.borrow_mut();
         match &*known {
@@ -598,7 +598,7 @@ impl IdPlan {
         }
     }
 
-    /// The ends that a `conn_id` names, its fields `orig_h`, `orig_p`, `resp_h`, `resp_p` and `proto`.
+    /// The fields `orig_h`, `orig_p`, `resp_h`, `resp_p` and `proto` of a `conn_id`.
     pub(super) fn fields(&self, record: &Record) -> [Value; 5] {
         self.places.map(|place| place.map_or(Value::Unset, |place| record.get(place)))
     }
@@ -620,7 +620,7 @@ impl IdPlan {
         }
     }
 
-    /// The VLAN tags that a `conn_id` names, as one number.
+    /// The VLAN tags of a `conn_id`, packed into one number.
     pub(super) fn tags(&self, id: &Record) -> u32 {
         let Some((ctx, [vlan, inner_vlan])) = self.tags else { return 0 };
         let ctx = id.get(ctx);
@@ -633,7 +633,7 @@ impl IdPlan {
         LinkState { vlan, inner_vlan, ..LinkState::default() }.tags()
     }
 
-    /// Whether a `conn_id` names these ends, by originator.
+    /// Whether a `conn_id` has this originator address and port.
     pub(super) fn is_of(&self, record: &Record, id: &ConnId) -> bool {
         let [Some(host), Some(port), ..] = self.places else { return true };
         let cells = record.stored();

@@ -1,4 +1,4 @@
-//! Where the `conn_id`s come from that scripts pass to built-in functions. If each comes from a `connection` record, these
+//! Tracks the sources of the `conn_id`s that scripts pass to built-in functions. If each comes from a `connection` record, these
 //! functions look up no other connections, and the bridge need not store them.
 
 use std::collections::{HashMap, HashSet};
@@ -14,9 +14,9 @@ use crate::vm::Vm;
 /// Where a `conn_id` comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Source {
-    /// A field of a `connection` record, or that record itself.
+    /// A `connection` record, or its `id`.
     Record,
-    /// A parameter of a function or an event, by its position.
+    /// A parameter of a function or an event, by its index.
     Param(FuncId, usize),
     /// Anything else.
     Other,
@@ -39,7 +39,7 @@ pub(super) struct Ends {
 pub(super) struct Flow {
     /// Sources of the `conn_id`s that built-in functions look up.
     wanted: Vec<Source>,
-    /// Sources of the arguments of each parameter that is a `conn_id`.
+    /// Sources of the arguments passed to each parameter of type `conn_id`.
     given: HashMap<(FuncId, usize), Vec<Source>>,
     /// Functions that scripts use as values: their arguments are unknown.
     values: HashSet<FuncId>,
@@ -50,11 +50,11 @@ pub(super) struct Flow {
 pub(super) struct Locals {
     func: Option<FuncId>,
     params: Vec<u32>,
-    /// What is assigned to each, if it is a single expression.
+    /// The expression assigned to each local; `None` if several are.
     assigned: HashMap<LocalId, Option<ExprId>>,
 }
 
-/// How many assignments are followed.
+/// Maximum number of assignments that are followed.
 const DEEPEST: usize = 8;
 
 impl Ends {
@@ -160,7 +160,7 @@ impl Flow {
         self.values.insert(func);
     }
 
-    /// Adds the sources that other functions have.
+    /// Adds the findings of other functions.
     pub(super) fn append(&mut self, other: Self) {
         self.wanted.extend(other.wanted);
         for (param, sources) in other.given {
@@ -222,7 +222,7 @@ global raised: event(c: connection);
 global other: event(id: conn_id);
 ";
 
-    /// Whether functions of a program look for any connection.
+    /// Whether functions of a program may look up any connection.
     fn looks_for_any(code: &str) -> bool {
         let diagnostics = Diagnostics::default();
         let mut program = Program { diagnostics, ..Program::default() };

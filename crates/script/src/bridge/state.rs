@@ -1,5 +1,5 @@
-//! Records of connections and files: one for the lifetime of each, so that scripts find their added
-//! fields again.
+//! Records of connections and files. Each has one record for its lifetime, so that fields set by scripts
+//! persist.
 
 use std::rc::Rc;
 
@@ -20,23 +20,23 @@ use crate::vm::Vm;
 /// Records of live connections and files.
 #[derive(Default)]
 pub(super) struct States {
-    /// Records of connections whose ends a later connection has: all others are in [`Traffic::conns`].
+    /// Records of connections whose endpoints a later connection reuses; all others are in [`Traffic::conns`].
     displaced: HashMap<Uid, Rc<Record>>,
     files: HashMap<Uid, Rc<Record>>,
     file_plan: Option<FilePlan>,
-    /// What ends with this drain.
+    /// Connections and files whose records are dropped at the end of this drain.
     gone: Vec<Removed>,
-    /// Records that are up to date with events of this version, each at the index of its connection.
+    /// Version of events and, by connection index, the records that are current for this version.
     shown: (u64, Vec<Option<Rc<Record>>>),
 }
 
 enum Removed {
-    /// Also with its ends before they were exchanged.
+    /// With its endpoints, and those before originator and responder were exchanged.
     Connection(Uid, Key, Option<Key>),
     File(Uid),
 }
 
-/// Places of the fields of `fa_file`.
+/// Offsets of the fields of `fa_file`.
 struct FilePlan {
     ty: TypeId,
     /// `id`, `parent_id`, `source`, `is_orig`, `last_active`, `seen_bytes`, `total_bytes`, `missing_bytes`,
@@ -46,11 +46,11 @@ struct FilePlan {
 }
 
 impl States {
-    /// An analyzer of a port or of an announcement has a number: `gannet::analyzer_planned`.
+    /// Handles `gannet::analyzer_planned`: stores the id of an analyzer that is started by port or schedule.
     pub(super) fn plan(&mut self, vm: &mut Vm<'_>, event: &Raised<'_>) -> Result<(), Stop> {
         let Some(ty) = vm.type_named("connection") else { return Ok(()) };
         let Some(state) = first_connection(event) else { return Ok(()) };
-        // An analyzer alone does not name its connection.
+        // The connection gets no name: the analyzer alone does not show it to scripts.
         let key = self.mention(vm, ty, state)?;
         let mut reader = event.args();
         let mut args = event.decl.params.iter().map(|param| reader.param(param));
@@ -62,7 +62,7 @@ impl States {
             if let Some(known) = vm.m.state.traffic.conns.get_mut(&key)
                 && !known.analyzers.iter().any(|known| known.number == number)
             {
-                // Most connections have one.
+                // Most connections have a single analyzer.
                 known.analyzers.reserve_exact(1);
                 known.analyzers.push(Numbered { tag, number, prefix, is_disabled: false });
             }
@@ -70,7 +70,7 @@ impl States {
         Ok(())
     }
 
-    /// Analyzers that are of no protocol have numbers: `gannet::analyzers_numbered`.
+    /// Handles `gannet::analyzers_numbered`: stores the ids of analyzers that belong to no protocol.
     pub(super) fn number(&mut self, vm: &mut Vm<'_>, event: &Raised<'_>) -> Result<(), Stop> {
         let Some(ty) = vm.type_named("connection") else { return Ok(()) };
         let Some(state) = first_connection(event) else { return Ok(()) };
@@ -86,7 +86,7 @@ impl States {
         Ok(())
     }
 
-    /// An event that no script handles: its connections are known from now on.
+    /// Handles an event that no script handles: stores its connection if needed.
     pub(super) fn note(&mut self, vm: &mut Vm<'_>, event: &Raised<'_>) -> Result<(), Stop> {
         self.over(&vm.m.state.traffic, event);
         let known = vm.m.state.traffic.conn_plan.as_ref().map(|plan| plan.ty());
@@ -95,7 +95,7 @@ impl States {
             ("new_connection", Some(state)) => {
                 self.mention(vm, ty, state)?;
             }
-            // Scripts look at it again: it is up to date from then on.
+            // Scripts may look up the connection later: its record is refreshed then.
             ("gannet::watched_connection", Some(state)) => {
                 let key = plan_of(vm, ty).key(state);
                 let conns = &mut vm.m.state.traffic.conns;
@@ -109,7 +109,7 @@ impl States {
                     }
                 }
             }
-            // It is named by weirds, even where no script handles them.
+            // Weirds name their connection, even if no script handles them.
             ("conn_weird", Some(state)) => {
                 self.connection(vm, ty, state)?;
             }
@@ -118,7 +118,7 @@ impl States {
         Ok(())
     }
 
-    /// Notes the end of a connection or file: its record goes after the drain.
+    /// Marks a connection or file as ended: its record is dropped after the drain.
     pub(super) fn over(&mut self, traffic: &Traffic, event: &Raised<'_>) {
         match event.decl.name {
             "connection_state_remove" => {
@@ -136,7 +136,7 @@ impl States {
         }
     }
 
-    /// Drops records of what ended.
+    /// Drops the records of ended connections and files.
     pub(super) fn forget(&mut self, traffic: &mut Traffic) {
         self.refresh_again();
         for gone in self.gone.drain(..) {
@@ -144,7 +144,7 @@ impl States {
                 Removed::Connection(uid, id, before) => {
                     self.displaced.remove(&uid);
                     traffic.recordings.forget(uid);
-                    // The same addresses and ports may have another connection by now.
+                    // A later connection may have the same addresses and ports.
                     for id in [Some(id), before].into_iter().flatten() {
                         if traffic.conns.get(&id).is_some_and(|known| known.uid == uid) {
                             traffic.conns.remove(&id);
@@ -180,7 +180,7 @@ impl States {
             || self.entry(&mut vm.m.state.traffic, &key, state).is_some()
     }
 
-    /// Whether the record of a connection is more than what an event alone says: scripts may have it, or it has tunnels.
+    /// Whether a connection needs its stored record instead of a temporary one: scripts may hold it, or the connection is in tunnels.
     pub(super) fn is_more(&self, vm: &Vm<'_>, plan: &ConnPlan, state: &ConnState) -> bool {
         if !state.tunnels.is_empty() {
             return true;
@@ -198,7 +198,7 @@ impl States {
             || self.displaced.contains_key(&state.uid)
     }
 
-    /// The record of a connection that scripts see from now on, as its state is now.
+    /// The record of a connection, refreshed to `state`, for scripts: it gets its name.
     pub(super) fn connection(
         &mut self,
         vm: &mut Vm<'_>,
@@ -211,7 +211,7 @@ impl States {
         Ok(Value::Record(record))
     }
 
-    /// The same of the connection with this index in events of a version, which show the same of it.
+    /// Like [`connection`](Self::connection), for the connection with this index in events of a version: all of them show the same state.
     pub(super) fn shown(
         &mut self,
         vm: &mut Vm<'_>,
@@ -238,13 +238,13 @@ impl States {
         Ok(value)
     }
 
-    /// Handlers ran, which may have changed records: the next event refreshes its connection.
+    /// Called after handlers ran, which may have changed records: the next event refreshes its connection.
     pub(super) fn refresh_again(&mut self) {
         self.shown.1.clear();
     }
 
-    /// A connection that no script sees yet is known from now on, as its state is now. Most connections end before a script sees them, and
-    /// records are large: it gets its record when a script may look at it. Under seeds names are drawn in the order of records.
+    /// Stores a connection and its state before any script sees it. Most connections end before a script sees them, and
+    /// records are large: the record is created on its first use. Under seeds names are drawn in the order of records, so it is created here.
     pub(super) fn mention(
         &mut self,
         vm: &mut Vm<'_>,
@@ -274,7 +274,7 @@ impl States {
         Ok(key)
     }
 
-    /// What is known of a connection, which may have been kept by its ends as they were before originator and responder
+    /// The entry of a connection, which may be stored under its endpoints as they were before originator and responder
     /// were exchanged.
     fn entry<'k>(
         &mut self,
@@ -291,7 +291,7 @@ impl States {
         traffic.conns.get_mut(key).map(|known| &mut **known)
     }
 
-    /// Keeps what is known of a connection. Another connection that had these ends keeps its record.
+    /// Stores the entry of a connection. Another connection with these endpoints keeps its record in `displaced`.
     fn put(&mut self, traffic: &mut Traffic, key: Key, known: Box<Known>) {
         let uid = known.uid;
         if let Some(earlier) = traffic.conns.insert(key, known)
@@ -302,7 +302,7 @@ impl States {
         }
     }
 
-    /// The record of a connection, where scripts do not see it yet: it has no name.
+    /// The refreshed record of a connection. It has no name until scripts see it.
     fn known(
         &mut self,
         vm: &mut Vm<'_>,
@@ -310,7 +310,7 @@ impl States {
         state: &ConnState,
     ) -> Result<Rc<Record>, Stop> {
         let key = plan.key(state);
-        // Nearly all are found so.
+        // The common case.
         let known = vm.m.state.traffic.conns.get_mut(&key);
         let record = match known.filter(|known| known.uid == state.uid && known.record.is_some()) {
             Some(known) => {
@@ -327,7 +327,7 @@ impl States {
         Ok(record)
     }
 
-    /// The record of a connection that has none by its ends: it is kept by others, or gets its record.
+    /// The record of a connection that has none under its current endpoints: moves or creates it.
     fn moved_or_new(
         &mut self,
         vm: &mut Vm<'_>,
@@ -358,7 +358,7 @@ impl States {
         Ok(record)
     }
 
-    /// The connections of a file are stored, as the event shows them: the file lists them.
+    /// Stores the connections of a file that the event carries: `fa_file` lists them.
     fn show_connections(
         &mut self,
         vm: &mut Vm<'_>,
@@ -380,7 +380,7 @@ impl States {
         Ok(())
     }
 
-    /// The record of a file, as its state is now.
+    /// The record of a file, refreshed to `state`.
     pub(super) fn file(
         &mut self,
         vm: &mut Vm<'_>,
@@ -414,12 +414,12 @@ impl States {
     }
 }
 
-/// The ends as they were before originator and responder were exchanged, where the history says that they were.
+/// The endpoints before originator and responder were exchanged, if the history says that they were.
 fn before((id, vlans): &Key, state: &ConnState) -> Option<Key> {
     state.history.contains(&b'^').then(|| (id.flipped(), *vlans))
 }
 
-/// How records of connections are made.
+/// The plan for `connection` records, cached.
 fn plan_of(vm: &mut Vm<'_>, ty: TypeId) -> Rc<ConnPlan> {
     match &vm.m.state.traffic.conn_plan {
         Some(plan) if plan.ty() == ty => Rc::clone(plan),
@@ -431,7 +431,7 @@ fn plan_of(vm: &mut Vm<'_>, ty: TypeId) -> Rc<ConnPlan> {
     }
 }
 
-/// What names of events begin with that come from an analyzer of this tag: its own name in small letters.
+/// The prefix of the names of events that the analyzer of this tag raises: its lower-case name.
 pub(super) fn prefix(vm: &mut Vm<'_>, tag: &Value) -> Rc<str> {
     let key = (tag.ty(), tag.int());
     if let Some(known) = vm.m.state.traffic.prefixes.get(&key) {
@@ -444,12 +444,12 @@ pub(super) fn prefix(vm: &mut Vm<'_>, tag: &Value) -> Rc<str> {
     prefix
 }
 
-/// The ends of a connection, and the VLAN tags that distinguish it.
+/// The endpoints of a connection and the VLAN tags that distinguish it.
 pub(super) fn key(traffic: &Traffic, state: &ConnState) -> Key {
     traffic.conn_plan.as_ref().map_or((state.id, 0), |plan| plan.key(state))
 }
 
-/// The record of a known connection, which may get it only now.
+/// The record of a stored connection, created if needed.
 pub(super) fn record_of(vm: &mut Vm<'_>, key: &Key) -> Option<Rc<Record>> {
     let known = vm.m.state.traffic.conns.get_mut(key)?;
     let (uid, record, latest) = (known.uid, known.record.clone(), known.latest.take());
@@ -468,7 +468,7 @@ pub(super) fn record_of(vm: &mut Vm<'_>, key: &Key) -> Option<Rc<Record>> {
     Some(record)
 }
 
-/// A known connection for signatures: its record, and of its state what rules look at.
+/// A stored connection for signatures: its record, and the parts of its state that rules test.
 pub(super) fn known_to_rules(vm: &mut Vm<'_>, key: &Key) -> Option<(Rc<Record>, ConnState)> {
     let record = record_of(vm, key)?;
     let known = vm.m.state.traffic.conns.get(key)?;
@@ -511,7 +511,7 @@ pub(super) fn first_file<'a>(event: &Raised<'a>) -> Option<&'a FileState> {
     }
 }
 
-/// The first argument of a type, behind the arguments before it.
+/// The first argument of a type.
 fn first<'a>(event: &Raised<'a>, ty: &Type) -> Option<Head<'a>> {
     let mut reader = event.args();
     for param in event.decl.params {
@@ -523,7 +523,7 @@ fn first<'a>(event: &Raised<'a>, ty: &Type) -> Option<Head<'a>> {
     None
 }
 
-/// A record with the first values of its fields.
+/// A record with the default values of its fields.
 pub(super) fn fresh(vm: &mut Vm<'_>, ty: TypeId) -> Result<Rc<Record>, Stop> {
     match vm.new_record(ty, &[], Vec::new())? {
         Value::Record(record) => Ok(record),
@@ -626,7 +626,7 @@ impl FilePlan {
     }
 }
 
-/// Names a connection that a script sees for the first time: numbers are drawn in this order.
+/// Names a connection that a script sees for the first time; under seeds, names are drawn in this order.
 pub(super) fn name_it(vm: &mut Vm<'_>, record: &Record, uid: Uid, place: Option<usize>) {
     if let Some(place) = place
         && !record.get(place).is_set()

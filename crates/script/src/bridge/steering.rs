@@ -1,5 +1,5 @@
-//! Whether scripts steer the analysis while packets are read. Those that do not may run behind an analysis of several
-//! threads, which is further than they are.
+//! Whether scripts steer the analysis while packets are read. Scripts that do not may run in a thread of their own, which lags
+//! behind the threads that analyze.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -19,7 +19,7 @@ use crate::types::{Attrs, Flavor, Type};
 use crate::vm::Vm;
 use crate::walk;
 
-/// Built-in functions that ask something of the analysis, or answer by where it is.
+/// Built-in functions that send requests to the analysis, or whose result depends on its current state.
 const STEERING: &[&str] = &[
     "Analyzer::__disable_all_analyzers",
     "Analyzer::__disable_analyzer",
@@ -67,8 +67,8 @@ const STEERING: &[&str] = &[
     "terminate",
 ];
 
-/// Built-in functions that Zeek's scripts call for each file with the value of an option, by way of a function: the
-/// function and the option.
+/// Built-in functions that Zeek's scripts call through a wrapper for each file, with the value of an option: built-in
+/// function, wrapper and option.
 const USUAL: &[(&str, &str, &str)] = &[
     ("Files::__enable_reassembly", "Files::enable_reassembly", "Files::enable_reassembler"),
     (
@@ -85,7 +85,7 @@ const ENDED: &[(&str, &str)] = &[
     ("PacketAnalyzer::TEREDO::remove_teredo_connection", "PacketAnalyzer::TEREDO::finalize_teredo"),
 ];
 
-/// Events that built-in functions and the run itself raise by their names. All others come from the analysis or from scripts.
+/// Events that built-in functions and the run itself raise by name. All others are raised by the analysis or by scripts.
 const RAISED: &[&str] = &[
     "Input::end_of_data",
     "Pcap::file_done",
@@ -109,8 +109,8 @@ const RAISED: &[&str] = &[
     "zeek_init",
 ];
 
-/// What makes scripts steer the analysis, in words; `None` where nothing does. `raises` says which events the analysis
-/// raises.
+/// Describes how scripts steer the analysis; `None` if they do not. `raises` returns whether the analysis raises an
+/// event.
 pub(super) fn decider(vm: &Vm<'_>, raises: &dyn Fn(&str) -> bool) -> Option<String> {
     let handled = |name: &str| {
         vm.function_named(name).is_some_and(|func| !vm.p.functions[func].bodies.is_empty())
@@ -119,7 +119,7 @@ pub(super) fn decider(vm: &Vm<'_>, raises: &dyn Fn(&str) -> bool) -> Option<Stri
         return Some("connection_status_update has a handler".to_owned());
     }
     let uses = |name: &str| vm.find_global(name).map_or(0, |global| vm.p.globals[global].uses);
-    // Zeek's scripts call them for each file with the usual value, which is no request.
+    // Zeek's scripts call these for each file with the default value, which changes nothing.
     let is_usual = |name: &str| {
         let usual = USUAL.iter().find(|(native, ..)| *native == name);
         usual.is_some_and(|(native, wrapper, option)| {
@@ -143,10 +143,10 @@ pub(super) fn decider(vm: &Vm<'_>, raises: &dyn Fn(&str) -> bool) -> Option<Stri
     search.visit(raises)
 }
 
-/// Why one thread analyzes where scripts read statistics.
+/// Reason for a single analyzer thread if scripts read statistics.
 const STATISTICS: &str = "scripts read statistics of the analysis";
 
-/// Where handlers run: in the thread of the analysis, or behind one of several threads.
+/// Selects the thread of the handlers: that of the analysis, or one that receives the events of several analyzer threads.
 pub(super) fn affinity(
     vm: &Vm<'_>,
     options: &Options,
@@ -185,7 +185,7 @@ pub(super) fn affinity(
         decider(vm, &raises).or_else(whole).or_else(counts)
     };
     if options.verbose {
-        // Without a reader of messages there is none to say it to.
+        // A closed standard error is ignored.
         let _ = match &why {
             Some(why) => writeln!(std::io::stderr(), "one thread analyzes: {why}"),
             None => writeln!(std::io::stderr(), "{} threads analyze", options.threads),
@@ -194,7 +194,7 @@ pub(super) fn affinity(
     if why.is_some() { ThreadAffinity::Analysis } else { ThreadAffinity::Caller }
 }
 
-/// Functions that the run itself calls by their names, or that filters of logs name.
+/// Functions that the run itself calls by name, or that log filters refer to by name.
 const CALLED: &[&str] = &[
     "Cluster::hrw_topic",
     "Cluster::rr_topic",
@@ -205,20 +205,20 @@ const CALLED: &[&str] = &[
     "discarder_check_udp",
 ];
 
-/// The built-in function that finds functions, too, by their names.
+/// The built-in function that looks up globals, functions among them, by name.
 const FINDING: &str = "lookup_ID";
 
-/// What scripts may do.
+/// What scripts can reach while they run.
 pub(crate) struct Reached {
-    /// The functions that they may call, built-in ones among them.
+    /// The functions that they may call, including built-in ones.
     pub(super) functions: HashSet<FuncId>,
     /// Types of records whose fields they may change.
     pub(super) assigned: HashSet<TypeId>,
-    /// Whether they may look for connections that they have no record of.
+    /// Whether they may look up connections that they have no record of.
     pub(super) looks_for_any: bool,
 }
 
-/// What scripts may do; `None` where that cannot be said. `raises` says which events the analysis raises.
+/// What scripts can reach; `None` if that cannot be determined. `raises` returns whether the analysis raises an event.
 pub(super) fn reached(vm: &Vm<'_>, raises: &dyn Fn(&str) -> bool) -> Option<Reached> {
     let mut search = Search::new(vm.p);
     let raised = vm.p.functions.iter().filter(|(_, function)| {
@@ -228,7 +228,7 @@ pub(super) fn reached(vm: &Vm<'_>, raises: &dyn Fn(&str) -> bool) -> Option<Reac
     search.ends = Ends::new(vm, raised.map(|(func, _)| func).collect());
     let called = CALLED.iter().filter_map(|name| vm.function_named(name));
     called.for_each(|func| search.note_late(func, None));
-    // Logs whose rotation a function of this type follows name it in a text.
+    // Rotation postprocessors have this type; log streams may refer to them by name.
     let rotation = vm.type_named("Log::RotationInfo");
     for (func, function) in vm.p.functions.iter() {
         let is_hit = function.flavor == Flavor::Function
@@ -238,37 +238,37 @@ pub(super) fn reached(vm: &Vm<'_>, raises: &dyn Fn(&str) -> bool) -> Option<Reac
             search.note_late(func, None);
         }
     }
-    // Nothing steers where nothing is looked for: the search ends with all functions.
+    // Without natives to find, the search visits all reachable functions.
     search.visit(&|_| true);
     let Search { late, early, found, ends, .. } = search;
     let functions: HashSet<FuncId> = late.into_keys().chain(early).collect();
     let BodyEffects { assigned, flow, makes_functions } = found;
     let looks_for_any = ends.looks_for_any(vm.p, &flow);
-    // A function that is found by its name is called as a value of its type.
+    // A function that `lookup_ID` returns is called only after a cast to a function type.
     let finds = vm.function_named(FINDING).is_some_and(|func| functions.contains(&func));
     let is_known = !(finds && makes_functions);
     is_known.then_some(Reached { functions, assigned, looks_for_any })
 }
 
-/// A search from the handlers of events for the functions that they may call.
+/// A search, from the event handlers, for the functions that they may call.
 struct Search<'a> {
     program: &'a Program,
     natives: HashMap<FuncId, &'static str>,
-    /// The types of connections and of their ends.
+    /// The types `connection` and `conn_id`.
     conns: HashSet<TypeId>,
-    /// Functions that may run while packets are read, with the function that names them.
+    /// Functions that may run while packets are read, each with the function that names it.
     late: HashMap<FuncId, Option<FuncId>>,
     /// Functions that run before the first packet.
     early: HashSet<FuncId>,
-    /// Functions to look into, and whether they are late.
+    /// Functions to visit, and whether they are late.
     open: Vec<(FuncId, bool)>,
-    /// How the ends of connections are found.
+    /// Sources of the `conn_id`s that are passed to functions.
     ends: Ends,
-    /// What is found besides functions.
+    /// Other findings.
     found: BodyEffects,
 }
 
-/// What functions do that scripts may call.
+/// Effects of the functions that scripts may call.
 #[derive(Default)]
 struct BodyEffects {
     assigned: HashSet<TypeId>,
@@ -276,25 +276,25 @@ struct BodyEffects {
     makes_functions: bool,
 }
 
-/// What a body names.
+/// What a body refers to.
 #[derive(Default)]
 struct Named {
     /// Functions that it calls.
     called: Vec<FuncId>,
-    /// Functions that it only names: others may call them later.
+    /// Functions that it uses as values: others may call them later.
     passed: Vec<FuncId>,
-    /// Whether it schedules an event with a connection, which is up to date when its handlers run.
+    /// Whether it schedules an event with a connection argument, whose record must be current when the handlers run.
     schedules: bool,
     /// Types of records whose fields it changes.
     assigned: Vec<TypeId>,
-    /// What it does with the ends of connections.
+    /// How it passes on `conn_id`s.
     flow: Flow,
-    /// Whether it turns values into functions.
+    /// Whether it casts values to functions.
     makes_functions: bool,
 }
 
 impl<'a> Search<'a> {
-    /// A search in which nothing steers.
+    /// A search for all reachable functions.
     fn new(program: &'a Program) -> Self {
         Self {
             program,
@@ -308,7 +308,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Looks into all functions that may be called, up to the first that steers: how, in words.
+    /// Visits all functions that may be called, up to the first that steers the analysis; returns a description of that.
     fn visit(&mut self, raises: &dyn Fn(&str) -> bool) -> Option<String> {
         let program = self.program;
         for (func, function) in program.functions.iter() {
@@ -316,7 +316,7 @@ impl<'a> Search<'a> {
             match function.flavor {
                 _ if function.bodies.is_empty() => {}
                 Flavor::Event if name == "zeek_init" => self.note_early(func),
-                // Other events are raised by scripts, which name them.
+                // Other events are raised by scripts that name them.
                 Flavor::Event if RAISED.contains(&name) || raises(name) => {
                     self.note_late(func, None);
                 }
@@ -410,7 +410,7 @@ impl<'a> Search<'a> {
             self.expression(top, &locals, &mut named);
         }
         if waits {
-            // What follows the condition runs later.
+            // The body of a `when` runs later than its condition.
             named.passed.append(&mut named.called);
         }
         named
@@ -452,7 +452,7 @@ impl<'a> Search<'a> {
         });
     }
 
-    /// The function that a name stands for.
+    /// The function that an expression names.
     fn function(&self, expr: ExprId) -> Option<FuncId> {
         let ExprKind::Global(global) = self.program.exprs[expr].kind else { return None };
         match self.program.globals[global].kind {
@@ -461,7 +461,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Handlers of an event may run later, also those of `zeek_init`.
+    /// An event that a script raises: its handlers may run later, even those of `zeek_init`.
     fn event(&self, event: &EventCall, locals: &Locals, named: &mut Named) {
         self.ends.event(self.program, locals, event, &mut named.flow);
         if let GlobalKind::Function(func) = self.program.globals[event.event].kind {

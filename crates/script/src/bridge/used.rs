@@ -1,4 +1,4 @@
-//! What handlers read of the arguments of an event: the rest need not be made for them.
+//! Which parts of an event's arguments its handlers read: the other parts need not be converted.
 
 use hashbrown::{HashMap, HashSet};
 
@@ -7,19 +7,19 @@ use crate::ids::{BodyId, ExprId, FuncId, Id as _, StmtId, TypeId};
 use crate::program::Program;
 use crate::walk;
 
-/// What is read of a value.
+/// The parts of a value that are read.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum UsedParts {
     /// Nothing.
     Nothing,
-    /// Of a record, these fields by their places, and whether they are set.
+    /// Only these fields of a record, by offset; one with an empty map is only tested for presence.
     Fields(HashMap<u32, UsedParts>),
-    /// All of it, as far as can be said.
+    /// All of it, or unknown.
     All,
 }
 
 impl UsedParts {
-    /// The fields that are read: none at first.
+    /// The map of fields, empty at first; `None` if all parts are read.
     fn fields(&mut self) -> Option<&mut HashMap<u32, Self>> {
         if *self == Self::Nothing {
             *self = Self::Fields(HashMap::new());
@@ -30,11 +30,11 @@ impl UsedParts {
         }
     }
 
-    /// The field at the end of a path of fields is read, all of it or only whether it is set.
+    /// Records that the field at the end of a path is read, or only tested for presence.
     fn add(&mut self, path: &[u32], is_all: bool) {
         match path {
             [] if is_all => *self = Self::All,
-            // It is looked at: it has to be there.
+            // An empty map: the field itself must exist.
             [] => drop(self.fields()),
             [first, rest @ ..] => {
                 if let Some(fields) = self.fields() {
@@ -45,23 +45,23 @@ impl UsedParts {
     }
 }
 
-/// What handlers of an event do with its parameters.
+/// How the handlers of an event use its parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ParameterUses {
-    /// What they read of each.
+    /// The parts of each parameter that they read.
     pub(super) read: Vec<UsedParts>,
     /// Types of records whose fields they change.
     pub(super) changed: Vec<TypeId>,
 }
 
-/// Records of a type none of whose fields at these places is set.
+/// A record type whose fields at these offsets are known to be unset.
 pub(super) struct FreshRecords {
     pub(super) ty: TypeId,
     pub(super) unset: HashSet<u32>,
 }
 
 impl FreshRecords {
-    /// Where a condition does not hold because a field is not set: the expression that says so.
+    /// Returns the `?$` expression that makes a condition false because its field is unset.
     fn denies(&self, program: &Program, body: &Body, condition: ExprId) -> Option<ExprId> {
         let mut at = condition;
         loop {
@@ -79,7 +79,7 @@ impl FreshRecords {
         }
     }
 
-    /// Whether a statement returns because a field is not set.
+    /// Whether a statement returns because a field is unset.
     fn ends(&self, program: &Program, body: &Body, statement: StmtId) -> bool {
         let StmtKind::If(condition, then, None) = &program.stmts[statement].kind else {
             return false;
@@ -98,12 +98,12 @@ impl FreshRecords {
     }
 }
 
-/// What the handlers of an event read of each of its parameters.
+/// The parts of each parameter that the handlers of an event read.
 pub(super) fn of(program: &Program, event: FuncId, params: usize) -> Vec<UsedParts> {
     uses(program, event, params, None).read
 }
 
-/// What the handlers of an event do with its parameters, where those of a type are fresh.
+/// How the handlers of an event use its parameters, if records of the type in `fresh` have unset fields.
 pub(super) fn uses(
     program: &Program,
     event: FuncId,
@@ -120,7 +120,7 @@ pub(super) fn uses(
     uses
 }
 
-/// Adds what a body reads. False where that cannot be said.
+/// Adds the uses in a body. Returns false if they cannot be determined.
 fn add_body(
     program: &Program,
     body: BodyId,
@@ -160,7 +160,7 @@ fn add_body(
     while let Some(expr) = open.pop() {
         uses.changed.extend(walk::changed_record(program, expr).map(|of| program.exprs[of].ty));
         match &program.exprs[expr].kind {
-            // They have captures, or attributes whose expressions are no operands.
+            // Lambdas have captures, and attributes have expressions that are no operands.
             ExprKind::Lambda(_) => return false,
             ExprKind::Table(table) if !table.attrs.is_empty() => return false,
             ExprKind::Set(set) if !set.attrs.is_empty() => return false,
@@ -181,7 +181,7 @@ fn add_body(
     true
 }
 
-/// The local whose field an expression is, the places on the way to it, and whether the field is read and not only whether it is set.
+/// The local at the root of a field expression, the offsets of the fields down to it, and whether it is read, not only tested for presence.
 fn path(program: &Program, expr: ExprId) -> Option<(usize, Vec<u32>, bool)> {
     let (mut at, mut path) = (expr, Vec::new());
     let is_all = !matches!(program.exprs[expr].kind, ExprKind::HasField(..));
@@ -218,12 +218,12 @@ global e: event(o: Outer, s: string);
 global f: function(o: Inner): count;
 ";
 
-    /// What handlers read of the parameters of `e`.
+    /// The parts of the parameters of `e` that handlers read.
     fn used(handlers: &str) -> Vec<UsedParts> {
         with_fresh(handlers, false).read
     }
 
-    /// What they do with them; where it says so, `i` of an `Outer` is not set.
+    /// How they use the parameters; with `is_fresh`, `i` of an `Outer` is unset.
     fn with_fresh(handlers: &str, is_fresh: bool) -> ParameterUses {
         let diagnostics = Diagnostics::default();
         let mut program = Program { diagnostics, ..Program::default() };
@@ -252,7 +252,7 @@ global f: function(o: Inner): count;
         );
         let some = used("event e(o: Outer, s: string) { if ( o?$i ) print o$i$b; }");
         assert_eq!(some, [fields([(0, fields([(1, UsedParts::All)]))]), UsedParts::Nothing]);
-        // Of several handlers, what any reads; the parameters of one may be fewer.
+        // Reads of several handlers are united; a handler may have fewer parameters.
         let both = used(
             "global e: event(s: string);
              event e(o: Outer, s: string) { print o$n; }
@@ -293,7 +293,7 @@ global f: function(o: Inner): count;
                 "{handler}"
             );
         }
-        // A record that a handler changes is among the changed ones.
+        // A record that a handler changes is in `changed`.
         let changes = with_fresh("event e(o: Outer, s: string) { o$n = 3; }", true).changed;
         assert_eq!(changes.len(), 1);
     }
@@ -313,7 +313,7 @@ global f: function(o: Inner): count;
         }
         let inner = used("event e(o: Outer, s: string) { print f(o$i); }");
         assert_eq!(inner[0], fields([(0, UsedParts::All)]));
-        // A field that is changed is one that is used.
+        // A field that is changed counts as used.
         let changed = used("event e(o: Outer, s: string) { o$i$a = o$n; }");
         assert_eq!(changed[0], fields([(0, fields([(0, UsedParts::All)])), (1, UsedParts::All)]));
     }
