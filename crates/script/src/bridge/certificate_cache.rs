@@ -1,4 +1,4 @@
-//! Certificates that scripts know already: their events are not raised again.
+//! Certificates that scripts have cached: their events are not raised again.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -27,18 +27,18 @@ pub(crate) const TABLE: Natives = &[
     }),
 ];
 
-/// What scripts know of certificates.
+/// State of the certificate cache.
 #[derive(Default)]
 pub(crate) struct CertificateCache {
-    /// By the digits of their SHA-256.
+    /// The table of cached certificates, by SHA-256 in hexadecimal.
     known: Option<Rc<Table>>,
     callback: Option<Rc<FuncValue>>,
-    /// Files with certificates, and whether these were known when they came.
+    /// Files with certificates, and whether the certificate was cached when it arrived.
     files: HashMap<Uid, bool>,
 }
 
 impl CertificateCache {
-    /// A file ended: `file_state_remove`.
+    /// Handles `file_state_remove`.
     pub(super) fn forget(&mut self, event: &Raised<'_>) {
         if let Some(file) = first_file(event) {
             self.files.remove(&file.fuid);
@@ -46,7 +46,7 @@ impl CertificateCache {
     }
 }
 
-/// Whether scripts know the certificate that an event is about. The first time, their function is called.
+/// Whether the certificate of an event is cached. On the first hit, the replay function of the cache is called.
 pub(super) fn holds(
     vm: &mut Vm<'_>,
     states: &mut States,

@@ -1,4 +1,4 @@
-//! Built-in functions that check certificates.
+//! Built-in functions that verify certificates.
 
 use sha1::Sha1;
 use sha2::{Digest as _, Sha224, Sha256, Sha384, Sha512};
@@ -23,12 +23,12 @@ pub(crate) const TABLE: Table = &[
     ("x509_issuer_name_hash", |vm, a| hash(vm, a, Part::Issuer)),
     ("x509_spki_hash", |vm, a| hash(vm, a, Part::Key)),
     ("parse_distinguished_name", |_, a| {
-        // What cannot be parsed is an empty string, without a message.
+        // As in Zeek, a name that cannot be parsed is an empty string, without a message.
         Ok(Value::string(x509::name_text(arg(a, 0).str_bytes()).unwrap_or_default()))
     }),
 ];
 
-/// The bytes of a certificate.
+/// The DER form of a certificate.
 fn der(value: &Value) -> Option<Vec<u8>> {
     value.opaque()?.with(|certificate: &mut Certificate| certificate.0.clone())
 }
@@ -64,7 +64,7 @@ fn verdict(vm: &Vm<'_>, code: i64, text: &str, chain: Value) -> Value {
     Value::Record(Record::new(vm.result_type(), vec![Value::Int(code), Value::string(text), chain]))
 }
 
-/// The bytes of certificates, of which there must be one, and those of a table of roots; otherwise reports why not.
+/// The DER forms of a chain of at least one certificate and of a table of root certificates; reports an error otherwise.
 fn chain_and_roots(
     vm: &mut Vm<'_>,
     certificates: &Value,
@@ -136,7 +136,7 @@ fn verify_timestamp(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     Ok(Value::Bool(found.unwrap_or_default()))
 }
 
-/// The hash of a part of a certificate, by the hash's number in TLS.
+/// The hash of a part of a certificate; the hash algorithm has its number in TLS.
 fn hash(vm: &mut Vm<'_>, args: &[Value], which: Part) -> Result<Value> {
     let certificate = der(arg(args, 0)).unwrap_or_default();
     let Some(bytes) = x509::part(&certificate, which) else {

@@ -1,4 +1,4 @@
-//! How the record of a connection is made and brought up to date.
+//! Creates and refreshes `connection` records.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -16,7 +16,7 @@ use crate::types::AttrKind;
 use crate::value::{Record, Value, Vector};
 use crate::vm::Vm;
 
-/// Places of the fields of `connection`.
+/// Offsets of the fields of `connection`.
 pub(super) struct ConnPlan {
     ty: TypeId,
     id: Option<(usize, IdPlan)>,
@@ -24,19 +24,19 @@ pub(super) struct ConnPlan {
     /// `start_time`, `duration`, `service`, `history`, `uid`, `vlan`, `inner_vlan`.
     places: [Option<usize>; 7],
     service: Option<TypeId>,
-    /// Scripts keep `service` themselves.
+    /// Whether scripts maintain `service` themselves.
     scripted_services: bool,
-    /// Texts of link-layer addresses: those of a network are few.
+    /// Texts of link-layer addresses; a network has few.
     l2: RefCell<HashMap<[u8; 6], Value>>,
-    /// `tunnel`, with the places of `cid`, `tunnel_type` and `uid` in its elements.
+    /// `tunnel`, with the offsets of `cid`, `tunnel_type` and `uid` in its elements.
     tunnel: Option<TunnelPlan>,
-    /// The place of the last field that every connection has.
+    /// The largest offset of a field that every connection sets.
     last: u32,
-    /// The latest [brief](Self::brief) record, if all its fields can get other values.
+    /// The latest [brief](Self::brief) record, for reuse if all its fields are set for every connection.
     spare: RefCell<Option<Rc<Record>>>,
 }
 
-/// How `tunnel` of a connection is made.
+/// Creates the `tunnel` field of a connection.
 struct TunnelPlan {
     place: usize,
     list: TypeId,
@@ -45,14 +45,14 @@ struct TunnelPlan {
     fields: [Option<usize>; 3],
 }
 
-/// Places of the fields of `endpoint`.
+/// Offsets of the fields of `endpoint`.
 struct EndPlan {
     ty: TypeId,
     /// `size`, `state`, `num_pkts`, `num_bytes_ip`, `flow_label`, `l2_addr`.
     places: [Option<usize>; 6],
-    /// The place of the last of them.
+    /// The largest of these offsets.
     last: u32,
-    /// A link-layer address and its text: the address of most connections on this side.
+    /// The latest link-layer address and its text: most connections share the address on this side.
     l2: RefCell<([u8; 6], Value)>,
 }
 
@@ -93,7 +93,7 @@ impl ConnPlan {
         }
     }
 
-    /// The same for the fields that are used alone.
+    /// Removes fields that are not used.
     pub(super) fn narrowed(mut self, used: &UsedParts) -> Self {
         narrow(&mut self.places, used);
         let id = self.id.filter(|(place, _)| is_used(*place, used));
@@ -116,7 +116,7 @@ impl ConnPlan {
         self.ty
     }
 
-    /// The places of fields that only scripts set, and of the tunnels of a connection that is in none.
+    /// Offsets of fields that only scripts set, and of the tunnels, which most connections do not have.
     pub(super) fn unset(&self, vm: &Vm<'_>) -> hashbrown::HashSet<u32> {
         let Some(record) = vm.p.types.record(self.ty) else { return hashbrown::HashSet::new() };
         let filled = |place: usize| self.places.contains(&Some(place));
@@ -128,7 +128,7 @@ impl ConnPlan {
         unset.filter_map(|(place, _)| u32::try_from(place).ok()).collect()
     }
 
-    /// The record of a connection for an event alone, which scripts only read: that of an earlier event if nothing refers to it.
+    /// The record of a connection for one event, which scripts only read; reuses the record of an earlier event if nothing refers to it.
     pub(super) fn brief(&self, vm: &mut Vm<'_>, state: &ConnState) -> Result<Value, Stop> {
         let record = match self.take_spare() {
             Some(record) => {
@@ -150,7 +150,7 @@ impl ConnPlan {
         self.spare.take().filter(|record| Rc::strong_count(record) == 1)
     }
 
-    /// Whether all fields of its records are set for each connection: none keeps the value that another connection had.
+    /// Whether all fields of the records are set for each connection, so that none keeps the value of another connection.
     fn is_always_set(&self) -> bool {
         let [.., vlan, inner_vlan] = self.places;
         let has_address = |end: &Option<(usize, EndPlan)>| {
@@ -160,7 +160,7 @@ impl ConnPlan {
         vlan.or(inner_vlan).is_none() && !is_tagged && !self.ends.iter().any(has_address)
     }
 
-    /// Sets what a record shows of another connection, except what [`refresh`](Self::refresh) sets.
+    /// Sets the fields of a reused record, except those that [`refresh`](Self::refresh) sets.
     fn change_connection(
         &self,
         vm: &mut Vm<'_>,
@@ -168,7 +168,7 @@ impl ConnPlan {
         state: &ConnState,
     ) -> Result<(), Stop> {
         if let Some((place, plan)) = &self.id {
-            // Scripts may keep a `conn_id`.
+            // Scripts may hold a reference to the `conn_id`.
             let is_changed = record.show(*place, |id| match id {
                 Value::Record(id) if Rc::strong_count(id) == 1 => {
                     plan.fill(id, &state.id, state.proto, state.ip_proto);
@@ -187,22 +187,22 @@ impl ConnPlan {
         Ok(())
     }
 
-    /// The place of the time of its first packet.
+    /// The offset of the start time.
     pub(super) fn start(&self) -> Option<usize> {
         self.places[0]
     }
 
-    /// The place of its name.
+    /// The offset of the name (`uid`).
     pub(super) fn name(&self) -> Option<usize> {
         self.places[4]
     }
 
-    /// What a connection is stored by.
+    /// The key under which a connection is stored.
     pub(super) fn key(&self, state: &ConnState) -> (ConnId, u32) {
         (state.id, self.vlans(state))
     }
 
-    /// The VLAN tags that distinguish a connection, 0 where they do not.
+    /// The VLAN tags that distinguish a connection, 0 if they do not.
     fn vlans(&self, state: &ConnState) -> u32 {
         match &self.id {
             Some((_, plan)) if plan.is_tagged() => {
@@ -213,7 +213,7 @@ impl ConnPlan {
         }
     }
 
-    /// A new record, which is not yet up to date.
+    /// A new record, before its first [`refresh`](Self::refresh).
     pub(super) fn create(&self, vm: &mut Vm<'_>, state: &ConnState) -> Result<Rc<Record>, Stop> {
         let id = match &self.id {
             Some((place, plan)) => {
@@ -229,7 +229,7 @@ impl ConnPlan {
                 *end = Some((*place, plan.create(vm)?));
             }
         }
-        // With the cells that are filled for each connection.
+        // Reserves the fields that are set for each connection.
         let record = vm.new_record_with(self.ty, self.last, |_, fields| {
             for (place, value) in id.into_iter().chain(ends.into_iter().flatten()) {
                 if let Some(field) = fields.get_mut(place) {
@@ -265,14 +265,14 @@ impl ConnPlan {
         Ok(())
     }
 
-    /// The state of a side, as a record shows it.
+    /// The state of a side as stored in a record.
     pub(super) fn side_state(&self, record: &Record, side: usize) -> Option<u8> {
         let (place, plan) = self.ends.get(side)?.as_ref()?;
         let state = record.get(*place).record()?.get(plan.places[1]?);
         u8::try_from(state.count()).ok()
     }
 
-    /// Whether `service` of a record has the services of a connection. It is empty until it is first read.
+    /// Whether `service` of a record equals the services of a connection. It is empty until it is first read.
     fn shows_services(&self, record: &Record, state: &ConnState) -> bool {
         let cells = record.stored();
         match self.places[2].and_then(|place| cells.get(place)) {
@@ -284,7 +284,7 @@ impl ConnPlan {
         }
     }
 
-    /// Brings a record up to date.
+    /// Updates a record to the state of its connection.
     pub(super) fn refresh(
         &self,
         vm: &mut Vm<'_>,
@@ -295,7 +295,7 @@ impl ConnPlan {
             && let Value::Record(id) = record.get(*place)
             && !plan.is_of(&id, &state.id)
         {
-            // Originator and responder were exchanged.
+            // Originator and responder may have been exchanged.
             plan.fill(&id, &state.id, state.proto, state.ip_proto);
             if let [Some((orig, _)), Some((resp, _))] = &self.ends {
                 let (one, other) = (record.get(*orig), record.get(*resp));
@@ -327,7 +327,7 @@ impl ConnPlan {
         let tag = |tag: Option<u16>| tag.map_or(Value::Unset, |tag| Value::Int(i64::from(tag)));
         let [start, duration, services, history, _, vlan, inner_vlan] = &self.places;
         let began = seconds(state.start.as_nanos());
-        // As times of floating point differ.
+        // Computed as Zeek does, by subtraction of floating-point times.
         let ended = seconds(state.start.as_nanos() + state.duration.as_nanos());
         record.change(|fields| {
             fields.set(*start, Value::Time(began));
@@ -353,7 +353,7 @@ impl EndPlan {
         Self { ty, places, last: last_of(places), l2: RefCell::default() }
     }
 
-    /// The same for the fields that are used alone.
+    /// Removes fields that are not used.
     fn narrowed(mut self, used: &UsedParts) -> Self {
         narrow(&mut self.places, used);
         self.last = last_of(self.places);
@@ -390,7 +390,7 @@ impl EndPlan {
     }
 }
 
-/// Most texts of link-layer addresses that are stored.
+/// Maximum number of cached texts of link-layer addresses.
 const L2_TEXTS: usize = 4_096;
 
 /// The text of a link-layer address.

@@ -1,4 +1,4 @@
-//! What statistics of scripts count: connections, fragments, packets.
+//! Counters of connections, fragments and packets for statistics functions.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ pub(crate) const TABLE: Table = &[
     ("get_timer_stats", timer_stats),
 ];
 
-/// Functions that ask for these counts.
+/// Functions that return these counts.
 pub(super) const READERS: [&str; 8] = [
     "Telemetry::__collect_metrics",
     "Telemetry::collect_metrics",
@@ -36,11 +36,11 @@ pub(super) const READERS: [&str; 8] = [
     "get_timer_stats",
 ];
 
-/// Those of them that ask for counts of packets, fragments, acknowledgements, timers and reassembly.
+/// Those that return counts of packets, fragments, acknowledgements, timers and reassembly.
 pub(super) const READERS_OF_PACKETS: [&str; 4] =
     ["get_conn_stats", "get_gap_stats", "get_reassembler_stats", "get_timer_stats"];
 
-/// Transports whose connections are counted, by the names that metrics have for them.
+/// Transports whose connections are counted, with their label in metrics.
 const PROTOCOLS: [(Proto, &str); 3] =
     [(Proto::Tcp, "tcp"), (Proto::Udp, "udp"), (Proto::Icmp, "icmp")];
 
@@ -49,7 +49,7 @@ const PROTOCOLS: [(Proto, &str); 3] =
 struct Sessions {
     active: u64,
     total: u64,
-    /// The most at a time.
+    /// Maximum number at a time.
     most: u64,
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct Counts {
     sessions: [Sessions; 3],
     /// Connections of all transports.
     all: Sessions,
-    /// Metrics of connections, once there are some.
+    /// Metrics of each transport; `None` before its first connection.
     metrics: [Option<[usize; 2]>; 3],
     inactive: u64,
     /// The input ended: connections that are removed from now on count as active, as in Zeek.
@@ -69,18 +69,18 @@ pub(crate) struct Counts {
     fragments: u64,
     most_fragments: u64,
     files: Sessions,
-    /// Weirds by their names.
+    /// Number of weirds by name.
     weirds: BTreeMap<Vec<u8>, u64>,
-    /// Acknowledgements and their bytes; those with gaps, and the bytes of these.
+    /// Acknowledgements and their bytes; acknowledgements with gaps, and the bytes of these.
     acks: [u64; 4],
-    /// Timers of the analysis, and the most of them after a packet.
+    /// Timers of the analysis, and their maximum number after a packet.
     timers: [u64; 2],
-    /// Bytes of TCP streams and of fragments that wait.
+    /// Bytes in reassembly buffers: of TCP streams and of fragments.
     waiting: [u64; 2],
 }
 
 impl Counts {
-    /// Takes what an event says.
+    /// Counts an event.
     pub(super) fn event(&mut self, metrics: &mut Metrics, event: &Raised<'_>) {
         match event.decl.name {
             "new_connection" => {
@@ -131,7 +131,7 @@ impl Counts {
         }
     }
 
-    /// A weird, before any are left out.
+    /// Counts a weird before sampling.
     pub(crate) fn weird(&mut self, name: &[u8]) {
         match self.weirds.get_mut(name) {
             Some(count) => *count += 1,
@@ -141,7 +141,7 @@ impl Counts {
         }
     }
 
-    /// The metrics of a transport, which are made with its first connection.
+    /// The metrics of a transport, created with its first connection.
     fn metrics_of(&mut self, metrics: &mut Metrics, place: usize) -> [usize; 2] {
         if self.metrics.iter().all(Option::is_none) {
             Self::ended(metrics);
@@ -160,7 +160,7 @@ impl Counts {
         })
     }
 
-    /// Brings metrics up to date.
+    /// Updates metrics.
     pub(crate) fn update(&self, metrics: &mut Metrics) {
         for (own, counts) in self.metrics.iter().zip(&self.sessions) {
             if let Some([active, total]) = own {
@@ -172,7 +172,7 @@ impl Counts {
         metrics.set(ended, self.inactive as f64);
     }
 
-    /// The metric of connections that ended by silence.
+    /// The metric of connections that ended by inactivity timeout.
     fn ended(metrics: &mut Metrics) -> usize {
         let help = b"Number of sessions ended for specific reasons";
         let kind = Kind::Counter;
@@ -220,21 +220,21 @@ fn reporter_stats(vm: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
     Ok(Value::Record(Record::new(ty, vec![all, by_type])))
 }
 
-/// `get_gap_stats`: acknowledgements and gaps. Zeek counts acknowledged bytes after it dropped them, which are none.
+/// `get_gap_stats`: acknowledgements and gaps. As in Zeek, which drops acknowledged bytes before it counts them, those are 0.
 fn gap_stats(vm: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
     let [acks, _, gaps, bytes] = vm.m.state.traffic.counts.acks;
     let values = [acks, 0, gaps, bytes].map(Value::Count);
     Ok(Value::Record(Record::new(vm.result_type(), values.into())))
 }
 
-/// `get_reassembler_stats`: bytes of files that wait, of fragments and of TCP streams; those of files are not counted.
+/// `get_reassembler_stats`: buffered bytes of files, fragments and TCP streams; those of files are not counted.
 fn reassembler_stats(vm: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
     let [streams, fragments] = vm.m.state.traffic.counts.waiting;
     let values = [0, fragments, streams, 0].map(Value::Count);
     Ok(Value::Record(Record::new(vm.result_type(), values.into())))
 }
 
-/// `get_timer_stats`: timers of the analysis and of scripts. Only those of scripts are counted over the run.
+/// `get_timer_stats`: timers of the analysis and of scripts. The cumulative count includes only those of scripts.
 fn timer_stats(vm: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
     let [current, most] = vm.m.state.traffic.counts.timers;
     let own = vm.m.queue.timer_counts();

@@ -1,4 +1,4 @@
-//! What scripts decide while a packet is walked: which packets are discarded, and which connections stay.
+//! Decisions that scripts make while a packet is parsed: which packets are discarded, and which connections stay open.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -28,11 +28,11 @@ pub(crate) const TABLE: Table = &[
     ("uninstall_dst_net_filter", |vm, a| uninstall(vm, a, 1)),
 ];
 
-/// Functions whose bodies discard packets.
+/// Script functions that discard packets.
 pub(super) const DISCARDERS: [&str; 4] =
     ["discarder_check_ip", "discarder_check_tcp", "discarder_check_udp", "discarder_check_icmp"];
 
-/// Functions that install filters of addresses.
+/// Functions that install address filters.
 pub(super) const INSTALLERS: [&str; 4] = [
     "install_src_addr_filter",
     "install_src_net_filter",
@@ -40,7 +40,7 @@ pub(super) const INSTALLERS: [&str; 4] = [
     "install_dst_net_filter",
 ];
 
-/// Events of logins, which depend on texts that scripts list.
+/// Login events, which depend on text lists of scripts.
 pub(super) const LOGINS: [&str; 7] = [
     "authentication_skipped",
     "login_confused",
@@ -51,11 +51,11 @@ pub(super) const LOGINS: [&str; 7] = [
     "login_success",
 ];
 
-/// The texts that scripts list, by name of the list, each as it was when it was first needed.
+/// Text lists of scripts by name, each as of its first use.
 #[derive(Default)]
 pub(crate) struct LoginTexts(HashMap<Vec<u8>, Option<Pattern>>);
 
-/// Whether a line has one of the texts of a list. As in Zeek, a list without texts is in any line.
+/// Whether a line contains a text of a list. As in Zeek, an empty list matches any line.
 fn has_login_text(vm: &mut Vm<'_>, question: &Raised<'_>) -> bool {
     let [list, line] = question.decl.params else { return false };
     let mut reader = question.args();
@@ -74,7 +74,7 @@ fn has_login_text(vm: &mut Vm<'_>, question: &Raised<'_>) -> bool {
     }
 }
 
-/// The texts of a list as one pattern; `None` if there are none.
+/// The texts of a list as one pattern; `None` if the list is empty.
 fn login_texts(vm: &Vm<'_>, list: &[u8]) -> Option<Pattern> {
     let Value::Table(table) = vm.global_named(std::str::from_utf8(list).ok()?) else { return None };
     let mut texts: Option<Vec<u8>> = None;
@@ -90,14 +90,14 @@ fn login_texts(vm: &Vm<'_>, list: &[u8]) -> Option<Pattern> {
     Some(Pattern::new(&texts?, Modes::default()))
 }
 
-/// Filters of addresses that scripts install: of sources, then of destinations.
+/// Address filters that scripts install: by source, then by destination.
 #[derive(Default)]
 pub(crate) struct AddressFilters([Vec<AddressFilter>; 2]);
 
-/// Packets of a network are dropped, but for those of TCP with any of these flags.
+/// Drops packets of a network, except TCP packets with any of these flags.
 struct AddressFilter {
     prefix: [u8; 16],
-    /// Bits of the prefix, of 128.
+    /// Prefix length in bits, of 128.
     width: u8,
     flags: u64,
     probability: f64,
@@ -111,7 +111,7 @@ impl AddressFilter {
     }
 }
 
-/// An address or a network, as prefix and its bits.
+/// An address or a network, as prefix and prefix length.
 fn network(value: &Value) -> Option<([u8; 16], u8)> {
     match value.as_subnet() {
         Some(net) => Some((net.prefix, net.width)),
@@ -139,7 +139,7 @@ fn uninstall(vm: &mut Vm<'_>, args: &[Value], side: usize) -> Result<Value> {
     Ok(Value::Bool(all.len() < before))
 }
 
-/// The answer to a question: whether a packet is discarded, or a connection stays.
+/// Answers a question: whether a packet is discarded, or a connection stays open.
 pub(super) fn answer(vm: &mut Vm<'_>, states: &mut States, question: &Raised<'_>) -> Result<bool> {
     match question.decl.name {
         "gannet::discard_packet" => discards(vm, states, question),
@@ -157,7 +157,7 @@ pub(super) fn answer(vm: &mut Vm<'_>, states: &mut States, question: &Raised<'_>
 }
 
 fn discards(vm: &mut Vm<'_>, states: &mut States, question: &Raised<'_>) -> Result<bool> {
-    // Filters can be taken away again: the header is made a record for those that exist.
+    // Filters can be removed: the header record is created only while filters exist.
     let has_filters = vm.m.state.traffic.address_filters.0.iter().any(|all| !all.is_empty());
     if !has_filters && !has_discarders(vm) {
         return Ok(false);
@@ -192,7 +192,7 @@ fn discards(vm: &mut Vm<'_>, states: &mut States, question: &Raised<'_>) -> Resu
     }
 }
 
-/// Whether a function of scripts says yes; one that ends in an error does not.
+/// Whether a script function returns true; an error counts as false.
 fn check(vm: &mut Vm<'_>, name: &str, args: &[Value]) -> Result<bool> {
     let Some(func) = body(vm, name) else { return Ok(false) };
     match vm.call_func(func, args) {
@@ -202,18 +202,18 @@ fn check(vm: &mut Vm<'_>, name: &str, args: &[Value]) -> Result<bool> {
     }
 }
 
-/// Whether scripts have functions that discard packets.
+/// Whether scripts define functions that discard packets.
 pub(super) fn has_discarders(vm: &Vm<'_>) -> bool {
     let found = &vm.m.state.traffic.has_discarders;
     *found.get_or_init(|| DISCARDERS.iter().any(|name| body(vm, name).is_some()))
 }
 
-/// A function of scripts that has a body.
+/// A script function that has a body.
 fn body(vm: &Vm<'_>, name: &str) -> Option<FuncId> {
     vm.function_named(name).filter(|func| !vm.p.functions[*func].bodies.is_empty())
 }
 
-/// Whether a filter of addresses drops a packet: the one of its source with the longest prefix, else that of its
+/// Whether an address filter drops a packet: the longest prefix that matches its source, else the longest that matches its
 /// destination.
 fn is_filtered(vm: &mut Vm<'_>, header: &Value) -> bool {
     let Some(all) = header.record() else { return false };

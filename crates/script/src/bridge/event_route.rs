@@ -13,18 +13,18 @@ pub(super) struct EventRoute {
     pub(super) kind: Kind,
     /// Whether statistics count it.
     pub(super) is_counted: bool,
-    /// Whether connections or files begin or end with it, or are known from it on, even if no script handles it.
+    /// Whether connections or files begin or end with it, or are stored from it on, even if no script handles it.
     pub(super) is_noted: bool,
-    /// How it is converted, if scripts handle it.
+    /// How its arguments are converted, if scripts handle it.
     pub(super) plan: Option<EventPlan>,
 }
 
-/// What happens with an event besides its handlers.
+/// What happens on an event besides its handlers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Nothing.
+    /// No further action.
     Other,
-    /// A connection begins whose status is reported at intervals.
+    /// A connection begins whose status scripts request at intervals.
     ConnectionBegins,
     ConnectionRemoved,
     FileBegins,
@@ -47,15 +47,15 @@ pub(super) enum Kind {
     TcpOptions,
     GeneveOptions,
     PppoeSession,
-    /// The contents of a transport of this name.
+    /// Contents of a transport with this name.
     Contents(&'static str),
     InputEnds,
-    /// Time begins with a packet, as long as that of packets is zero.
+    /// Network time begins.
     TimeBegins,
 }
 
 impl Kind {
-    /// Whether only handlers look at the arguments of such an event.
+    /// Whether only handlers read the arguments of such an event.
     pub(super) fn is_handled_only(self) -> bool {
         matches!(self, Self::Other | Self::ConnectionBegins | Self::ConnectionRemoved)
     }
@@ -119,23 +119,23 @@ impl EventRoute {
     }
 }
 
-/// How an event becomes one of scripts.
+/// How the arguments of an event become those of the script event.
 pub(super) struct EventPlan {
     pub(super) func: FuncId,
-    /// For each parameter of the declaration: the script's parameter, and how it is converted.
+    /// For each parameter of the declaration: the index of the script's parameter, and how it is converted.
     pub(super) params: Vec<(Option<usize>, Plan)>,
-    /// How many parameters the script's event has.
+    /// Number of parameters of the script's event.
     pub(super) count: usize,
-    /// Where no handler keeps the connection that the event is about: its type, and whether scripts may look it up, so that
-    /// it is known as it is at this event.
+    /// Set if no handler keeps the connection of the event: its type, and whether scripts may look it up, so that its state at
+    /// this event is stored.
     pub(super) brief: Option<(TypeId, bool)>,
 }
 
-/// Built-in functions that show connections which no argument is.
+/// Built-in functions that return connections by `conn_id`.
 const LOOKUPS: [&str; 2] = ["lookup_connection", "lookup_connection_analyzer_id"];
 
-/// How an event becomes the one of scripts that has its name: parameters by their names, or by their places where scripts name them otherwise.
-/// What no handler reads is left out if `is_handled_only` says that only handlers see the arguments.
+/// The plan for the script event of the same name. Parameters are matched by name, or by index if scripts use other names.
+/// Values that no handler reads are skipped if `is_handled_only`: then only handlers read the arguments.
 fn plan_of(
     vm: &Vm<'_>,
     decl: &'static Decl,

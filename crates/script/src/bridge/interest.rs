@@ -1,4 +1,4 @@
-//! Which events scripts need, and what they may do with them.
+//! Which events scripts need, and what their functions may do.
 
 use gannet_event::{Interest, Type};
 
@@ -8,7 +8,7 @@ use crate::ids::FuncId;
 use crate::types::Flavor;
 use crate::vm::Vm;
 
-/// The life of a run by themselves: no event of an analyzer.
+/// Events that the run itself raises.
 const OWN: [&str; 2] = ["zeek_init", "zeek_done"];
 
 /// Events that scripts handle, and those that the records of connections and files need; and whether all connections are
@@ -26,7 +26,7 @@ pub(super) fn of(vm: &Vm<'_>, source: &dyn Source) -> (Interest, bool) {
     let are_counted = calls(vm, &counts::READERS);
     let signatures = vm.m.state.signatures.as_ref();
     let by_number = natives::disables_by_number(vm);
-    // Also where scripts handle none of the events: time advances with packets, and timers are due.
+    // These are needed even if scripts handle no event: time advances with packets, and timers expire.
     for decl in catalogue {
         let needed = match decl.name {
             name if signatures.is_some_and(|all| all.needs(name)) => true,
@@ -71,18 +71,18 @@ pub(super) fn of(vm: &Vm<'_>, source: &dyn Source) -> (Interest, bool) {
     (interest, stores_all)
 }
 
-/// Whether scripts or the command line want the bytes of packets.
+/// Whether scripts or the command line need the bytes of packets.
 fn needs_bytes(vm: &Vm<'_>) -> bool {
     calls(vm, &["get_current_packet", "dump_current_packet"]) || vm.m.state.traffic.write.is_some()
 }
 
-/// Whether a function has a body, enabled or not, or is an event and all events are raised.
+/// Whether a function has a body, enabled or not, or is an event while all events are raised.
 pub(super) fn is_handled(vm: &Vm<'_>, func: FuncId) -> bool {
     let function = &vm.p.functions[func];
     !function.bodies.is_empty() || (vm.m.generate_all && function.flavor == Flavor::Event)
 }
 
-/// Whether scripts may call one of these functions: those that do not run may name it.
+/// Whether scripts may call one of these functions; code that never runs may also refer to it.
 pub(super) fn calls(vm: &Vm<'_>, names: &[&str]) -> bool {
     let reached = reached(vm).map(|reached| &reached.functions);
     let is_called = |name: &&str| match reached {
@@ -92,16 +92,16 @@ pub(super) fn calls(vm: &Vm<'_>, names: &[&str]) -> bool {
     names.iter().any(is_called)
 }
 
-/// What scripts may do; `None` where that cannot be said.
+/// What scripts can reach; `None` if that cannot be determined.
 pub(super) fn reached<'v>(vm: &'v Vm<'_>) -> Option<&'v Reached> {
-    // Conditions of signatures are no part of the program.
+    // Conditions of signatures are not part of the program.
     let is_known = vm.m.state.signatures.is_none();
     let traffic = &vm.m.state.traffic;
     let raises = |name: &str| traffic.raised.contains(name);
     is_known.then(|| traffic.reached.get_or_init(|| steering::reached(vm, &raises)).as_ref())?
 }
 
-/// Whether more than handlers sees the arguments of events, or handlers see those of their callers.
+/// Whether other code than handlers reads the arguments of events, or handlers read those of their callers.
 pub(super) fn sees_all(vm: &Vm<'_>) -> bool {
     vm.m.generate_all
         || vm.m.event_trace.is_some()

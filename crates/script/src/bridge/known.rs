@@ -1,4 +1,4 @@
-//! What is known of a connection, and its record, which lives as long as the connection.
+//! Stored state of a connection, and its record, which live as long as the connection.
 
 use std::rc::Rc;
 
@@ -8,58 +8,58 @@ use hashbrown::HashMap;
 
 use crate::value::{Record, Value};
 
-/// Connections by their ends and by the VLAN tags that distinguish them, 0 where these do not.
+/// Stored connections by endpoints and the VLAN tags that distinguish them, 0 if these do not.
 pub(crate) type Conns = HashMap<Key, Box<Known>>;
 
-/// What a connection is stored by.
+/// Endpoints and VLAN tags.
 pub(crate) type Key = (ConnId, u32);
 
-/// A connection.
+/// A stored connection.
 pub(crate) struct Known {
-    /// Its record, once a script may see it.
+    /// Its record, once a script may read it.
     pub(super) record: Option<Rc<Record>>,
-    /// How it was when an event mentioned it last, while it has no record; or how it was at the end of its last packet,
-    /// where scripts look at it again: its record is not yet up to date.
+    /// Its state at the latest event that mentioned it, while it has no record; or at the end of its last packet, if scripts
+    /// may look it up again: its record is not yet refreshed.
     pub(crate) latest: Option<Box<ConnState>>,
-    /// Numbers of the analyzers of its transport and of its sizes, where scripts may name them.
+    /// Ids of its transport analyzer and of the analyzer of its sizes, if scripts may refer to them.
     pub(crate) of_no_protocol: Option<[u64; 2]>,
-    /// Analyzers whose numbers are known.
+    /// Analyzers whose ids are known.
     pub(crate) analyzers: Vec<Numbered>,
     facts: Option<Box<Facts>>,
     pub(crate) uid: Uid,
     pub(crate) proto: Proto,
     pub(crate) ip_proto: u8,
-    /// Whether its packets are reported, because scripts look at it again.
+    /// Whether the analysis reports its state after each packet, because scripts may look it up again.
     pub(crate) is_watched: bool,
 }
 
-/// What scripts asked or set of a connection: of few.
+/// What scripts requested for a connection; few connections have it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Facts {
-    /// Seconds of silence after which it ends, where a script set them.
+    /// Inactivity timeout in seconds, if a script set it.
     pub(crate) timeout: Option<f64>,
-    /// Thresholds of bytes and packets of both sides: originator's bytes and packets, then the responder's.
+    /// Thresholds of bytes and packets: originator's bytes and packets, then the responder's.
     pub(crate) thresholds: [u64; 4],
     pub(crate) duration: f64,
-    /// The sequence numbers behind what each side sent over TCP, where scripts ask for them.
+    /// The next TCP sequence number of each side, if scripts query them.
     pub(crate) seqs: [u32; 2],
-    /// The state of its login, by Zeek's number, where scripts ask for it.
+    /// The state of its login, by Zeek's number, if scripts query it.
     pub(crate) login: Option<u8>,
 }
 
-/// An analyzer of a connection and its number.
+/// An analyzer of a connection and its id.
 #[derive(Clone)]
 pub(crate) struct Numbered {
     pub(crate) tag: Value,
     pub(crate) number: u64,
-    /// What names of its events begin with.
+    /// Prefix of the names of its events.
     pub(crate) prefix: Rc<str>,
-    /// Whether a script disabled it: it is looked up no more.
+    /// Whether a script disabled it: lookups do not find it.
     pub(crate) is_disabled: bool,
 }
 
 impl Known {
-    /// A connection as an event shows it.
+    /// A connection with the state that an event shows.
     pub(super) fn new(
         state: &ConnState,
         record: Option<Rc<Record>>,
@@ -78,12 +78,12 @@ impl Known {
         }
     }
 
-    /// What scripts asked or set of it, if they did.
+    /// What scripts requested, if anything.
     pub(super) fn facts(&self) -> Option<&Facts> {
         self.facts.as_deref()
     }
 
-    /// The same, to change it.
+    /// Like [`facts`](Self::facts), for changes.
     pub(super) fn facts_mut(&mut self) -> &mut Facts {
         self.facts.get_or_insert_default()
     }

@@ -1,4 +1,4 @@
-//! Analyzers of files that only scripts have: contents as events, and how random they look.
+//! File analyzers that only scripts need: data events, entropy and hashes that the analysis does not compute.
 
 use std::collections::HashMap;
 
@@ -13,25 +13,25 @@ use crate::support::opaque::Entropy;
 use crate::value::{Record, Value};
 use crate::vm::Vm;
 
-/// What scripts want of the contents of files.
+/// Requests of scripts for the contents of files.
 #[derive(Default)]
 pub(crate) struct Listening {
     files: HashMap<Uid, WantedBytes>,
-    /// Arguments of the extraction of files.
+    /// Arguments of file extractions.
     extractions: HashMap<Uid, Value>,
 }
 
 #[derive(Default)]
 struct WantedBytes {
-    /// Events of parts with their offset, and of parts in order.
+    /// Events for chunks with their offset, and for chunks in order.
     chunk: Option<FuncId>,
     stream: Option<FuncId>,
-    /// The end of the parts that these had.
+    /// Offset after the last chunk that these events received.
     heard: u64,
     hashes: Hashes,
 }
 
-/// Hashes of a file that the analysis does not have itself, and its entropy, fed as its bytes arrive.
+/// Hashes of a file that the analysis does not compute itself, and its entropy, updated as data arrives.
 #[derive(Default)]
 struct Hashes {
     entropy: Option<FileConsumers<Box<Entropy>>>,
@@ -40,15 +40,15 @@ struct Hashes {
     sha512: Option<FileConsumers<Sha512>>,
 }
 
-/// What is fed with the bytes of a file.
+/// A consumer of the bytes of a file.
 #[derive(Default)]
 struct FileConsumers<T> {
-    /// Bytes so far.
+    /// Number of bytes consumed.
     seen: u64,
     of: T,
 }
 
-/// Feeds the next bytes, unless they were fed before. A file with a gap has no hashes, and no entropy.
+/// Passes the next bytes to a consumer, unless it has consumed them. A file with a gap has no hashes and no entropy.
 fn feed<T>(
     fed: &mut Option<FileConsumers<T>>,
     offset: u64,
@@ -82,7 +82,7 @@ impl Hashes {
         feed(&mut self.sha512, offset, data, |hash, data| hash.update(data));
     }
 
-    /// Names and digits of the hashes.
+    /// Names and hexadecimal digests of the hashes.
     fn finish(self) -> impl Iterator<Item = (&'static str, String)> {
         fn hex<D: Digest>(fed: Option<FileConsumers<D>>) -> Option<String> {
             let octets = fed.filter(|fed| fed.seen > 0)?.of.finalize();
@@ -97,7 +97,7 @@ impl Hashes {
     }
 }
 
-/// Whether an analyzer is one of these.
+/// Whether this module implements a file analyzer.
 pub(super) fn is_here(analyzer: &str) -> bool {
     matches!(
         analyzer,
@@ -110,7 +110,7 @@ pub(super) fn is_here(analyzer: &str) -> bool {
 }
 
 impl Listening {
-    /// A script adds an analyzer of contents to a file: `fields` are the arguments' events.
+    /// Adds an analyzer of contents to a file; `chunk` and `stream` are the events in its arguments.
     pub(crate) fn add(&mut self, file: Uid, analyzer: &str, [chunk, stream]: [Option<FuncId>; 2]) {
         let wanted = self.files.entry(file).or_default();
         match analyzer {
@@ -124,19 +124,19 @@ impl Listening {
         }
     }
 
-    /// A script extracts a file.
+    /// Stores the arguments of an extraction.
     pub(crate) fn extract(&mut self, file: Uid, args: Value) {
         self.extractions.insert(file, args);
     }
 
-    /// A file is over.
+    /// Drops the extraction of a file that has ended.
     pub(crate) fn forget(&mut self, file: Uid) {
         if !self.extractions.is_empty() {
             self.extractions.remove(&file);
         }
     }
 
-    /// A script removes one.
+    /// Removes an analyzer.
     pub(crate) fn remove(&mut self, file: Uid, analyzer: &str) {
         if let Some(wanted) = self.files.get_mut(&file) {
             match analyzer {
@@ -148,7 +148,7 @@ impl Listening {
     }
 }
 
-/// Part of a file: `gannet::file_data`.
+/// Handles `gannet::file_data`: a chunk of a file.
 pub(super) fn data(vm: &mut Vm<'_>, states: &mut States, event: &Raised<'_>) -> Result<(), Stop> {
     let mut reader = event.args();
     let mut args = event.decl.params.iter().map(|param| reader.param(param));
@@ -182,7 +182,7 @@ pub(super) fn data(vm: &mut Vm<'_>, states: &mut States, event: &Raised<'_>) -> 
     Ok(())
 }
 
-/// The next bytes of a file exceed the limit of its extraction: `gannet::file_extraction_limit`.
+/// Handles `gannet::file_extraction_limit`: the next bytes of a file exceed the limit of its extraction.
 pub(super) fn limit(vm: &mut Vm<'_>, states: &mut States, event: &Raised<'_>) -> Result<(), Stop> {
     let mut reader = event.args();
     let mut args = event.decl.params.iter().map(|param| reader.param(param));
@@ -207,7 +207,7 @@ pub(super) fn limit(vm: &mut Vm<'_>, states: &mut States, event: &Raised<'_>) ->
     Ok(())
 }
 
-/// A file is not what an analyzer was started for: `gannet::file_violation`.
+/// Handles `gannet::file_violation`: a file does not have the format of an analyzer.
 pub(super) fn violation(
     vm: &mut Vm<'_>,
     states: &mut States,
@@ -244,7 +244,7 @@ pub(super) fn violation(
     Ok(())
 }
 
-/// A file ends: reports its hashes, and how random it looks.
+/// Handles the end of a file: reports its hashes and entropy.
 pub(super) fn end(vm: &mut Vm<'_>, event: &Raised<'_>, file: Option<&Value>) {
     let mut reader = event.args();
     let first = event.decl.params.first().and_then(|param| reader.param(param));

@@ -1,5 +1,5 @@
-//! Built-in functions that look at the traffic or steer its analysis. Without packets they answer as the functions
-//! of [`passive`](crate::bif) do.
+//! Built-in functions that read the traffic or steer its analysis. Without packets they return what the functions
+//! of [`passive`](crate::bif) return.
 
 use gannet_base::{Addr, ConnId, Interval, Proto};
 use gannet_event::{Command, ConnCommand, FileCommand};
@@ -159,7 +159,7 @@ pub(crate) const TABLE: Table = &[
     }),
 ];
 
-/// Packet analyzers that the analysis does without where scripts disable them.
+/// Packet analyzers that the analysis can disable.
 const DISABLED: [&str; 6] = ["AYIYA", "GENEVE", "GTPV1", "TEREDO", "UNKNOWN_IP_TRANSPORT", "VXLAN"];
 
 /// The name of an enumerator.
@@ -193,7 +193,7 @@ fn address(value: &Value) -> Option<Addr> {
 
 const INVALID: &str = "invalid connection ID record encountered";
 
-/// The ends that a `conn_id` names; an error where it is not complete.
+/// The endpoints and VLAN tags in a `conn_id`; reports an error if it is incomplete.
 pub(super) fn conn_id(vm: &mut Vm<'_>, value: &Value) -> Option<(ConnId, u32)> {
     let found = ends(vm, value);
     if let Err(text) = &found {
@@ -225,13 +225,13 @@ fn known<'a>(vm: &'a mut Vm<'_>, cid: &Value) -> Option<&'a Known> {
     vm.m.state.traffic.conns.get(&id).map(|known| &**known)
 }
 
-/// The record of the connection that a `conn_id` names.
+/// The record of the connection with this `conn_id`.
 fn record_of_id(vm: &mut Vm<'_>, cid: &Value) -> Option<std::rc::Rc<Record>> {
     let id = conn_id(vm, cid)?;
     super::state::record_of(vm, &id)
 }
 
-/// What is known of the connection that the first argument names; nothing, and no error, where there is no such connection.
+/// Calls `f` with the connection whose `conn_id` is the first argument; returns the default value if it is not stored.
 fn with_known<R: Default>(
     vm: &mut Vm<'_>,
     args: &[Value],
@@ -244,7 +244,7 @@ fn with_known<R: Default>(
     }
 }
 
-/// Asks something of the connection that the first argument names; whether it is known.
+/// Sends a command for the connection whose `conn_id` is the first argument. Returns whether it is stored.
 pub(super) fn steer(
     vm: &mut Vm<'_>,
     args: &[Value],
@@ -259,13 +259,13 @@ pub(super) fn steer(
     Ok(Value::Bool(found))
 }
 
-/// A limit of a script was reached on a connection: its history shows that.
+/// Records in the history of a connection that a limit of scripts was reached.
 pub(crate) fn note_limit(vm: &mut Vm<'_>, id: &Value) {
-    // Where the connection is over, there is no history any more.
+    // A connection that has ended has no history.
     let _ = steer(vm, std::slice::from_ref(id), |_| ConnCommand::Limit);
 }
 
-/// Whether analyzers can be registered for a port: one of TCP or UDP.
+/// Whether analyzers can be registered for a port: TCP and UDP only.
 fn has_analyzers(port: &Value) -> bool {
     matches!(port, Value::Port(port) if matches!(port.protocol, Protocol::Tcp | Protocol::Udp))
 }
@@ -300,8 +300,8 @@ fn schedule_analyzer(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     Ok(Value::Bool(true))
 }
 
-/// Connections among the arguments of an event that is scheduled, and those that `conn_id`s name, are watched: its
-/// handlers look them up then, and see them as they are at that time.
+/// Watches the connections among the arguments of a scheduled event, and those of its `conn_id`s: when its
+/// handlers look them up, they get their state at that time.
 pub(crate) fn watch(vm: &mut Vm<'_>, args: &[Value]) {
     if !vm.m.state.traffic.reads {
         return;
@@ -324,15 +324,15 @@ pub(crate) fn watch(vm: &mut Vm<'_>, args: &[Value]) {
     }
 }
 
-/// An event of connections that is raised at intervals.
+/// The event that reports the status of a connection at intervals.
 const STATUS: &str = "connection_status_update";
 
-/// Whether scripts handle it.
+/// Whether scripts handle [`STATUS`].
 pub(super) fn reports_status(vm: &Vm<'_>) -> bool {
     vm.function_named(STATUS).is_some_and(|func| !vm.p.functions[func].bodies.is_empty())
 }
 
-/// A connection begins: `connection_status_update` is due after the interval that scripts set.
+/// Schedules the first `connection_status_update` of a connection, if scripts set an interval.
 pub(super) fn begin_status(
     vm: &mut Vm<'_>,
     states: &mut super::state::States,
@@ -356,7 +356,7 @@ pub(super) fn begin_status(
     Ok(())
 }
 
-/// Raises `connection_status_update` of a connection, where it is still there.
+/// Raises `connection_status_update` of a connection that still exists.
 pub(crate) fn status_due(vm: &mut Vm<'_>, uid: gannet_base::Uid, key: (ConnId, u32)) {
     if vm.m.state.traffic.conns.get(&key).is_none_or(|known| known.uid != uid) {
         return;
@@ -368,7 +368,7 @@ pub(crate) fn status_due(vm: &mut Vm<'_>, uid: gannet_base::Uid, key: (ConnId, u
     vm.add_timer(due, crate::vm::events::Due::Status(uid, key));
 }
 
-/// Asks for reports of a connection, once.
+/// Requests the state of a connection after each packet, once.
 fn watch_known(commands: &mut Vec<Command>, known: Option<(ConnId, &mut Known)>) {
     if let Some((id, known)) = known
         && !std::mem::replace(&mut known.is_watched, true)
@@ -427,7 +427,7 @@ fn lookup_connection(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     }
 }
 
-/// What is known of a connection as a tunnel is forgotten, if it is still there; whether the connection's id is valid.
+/// Removes a tunnel of a connection, if it exists; returns whether the `conn_id` is valid.
 fn forget_tunnel(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let Some(id) = conn_id(vm, arg(args, 0)) else { return Ok(Value::Bool(false)) };
     if let Some(known) = vm.m.state.traffic.conns.get(&id) {
@@ -504,7 +504,7 @@ fn id_of(vm: &Vm<'_>, connection: &Value) -> Value {
     id.map_or(Value::Unset, |id| record.get(id))
 }
 
-/// Asks something of the TLS session of the connection that is the first argument; whether there is one.
+/// Sends a command for the TLS session of the connection in the first argument. Returns whether it has one.
 fn steer_tls(vm: &mut Vm<'_>, args: &[Value], what: ConnCommand) -> Result<Value> {
     let id = id_of(vm, arg(args, 0));
     let analyzers = known(vm, &id).map(|known| known.analyzers.clone()).unwrap_or_default();
@@ -514,7 +514,7 @@ fn steer_tls(vm: &mut Vm<'_>, args: &[Value], what: ConnCommand) -> Result<Value
     steer(vm, &[id], |_| what)
 }
 
-/// Scripts say what the payload of WebSocket is.
+/// Sets the payload analyzer of WebSocket.
 fn configure_websocket(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let (id, Some(config)) = (id_of(vm, arg(args, 0)), arg(args, 2).record()) else {
         return Ok(Value::Bool(false));
@@ -526,23 +526,23 @@ fn configure_websocket(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     steer(vm, &[id], |_| ConnCommand::Configure { payload, detects })
 }
 
-/// Whether scripts disable an analyzer by a number that no event or connection gives, which may be that of an analyzer of
-/// no protocol: one that is neither a field nor named `aid`, as parameters of events are.
+/// Whether scripts disable an analyzer by an id that comes from no event or connection, and so may be that of an analyzer of
+/// no protocol: an expression that is neither a field nor a local named `aid`, as event parameters are.
 pub(super) fn disables_by_number(vm: &Vm<'_>) -> bool {
     let Some(func) = vm.function_named("disable_analyzer") else { return false };
     vm.p.exprs.iter().any(|(_, expr)| {
         let number = call_of(vm, func, &expr.kind).and_then(|args| args.get(1));
         number.is_some_and(|number| match vm.p.exprs[*number].kind {
             ExprKind::Field(..) => false,
-            // Names of locals begin with that of their module.
+            // Names of locals have the prefix of their module.
             ExprKind::Local(_, name) => vm.p.name(name).rsplit("::").next() != Some("aid"),
             _ => true,
         })
     })
 }
 
-/// Whether scripts ask for numbers of analyzers that no event gave before. Handlers of confirmations and violations that
-/// ask for the number of the analyzer that these are about know it from the event.
+/// Whether scripts query ids of analyzers that no event has delivered before. Handlers of confirmations and violations that
+/// query the id of the analyzer of the event have it from the event.
 pub(super) fn asks_for_planned(vm: &Vm<'_>) -> bool {
     const NAME: &str = "lookup_connection_analyzer_id";
     let Some(lookup) = vm.function_named(NAME) else { return false };
@@ -553,7 +553,7 @@ pub(super) fn asks_for_planned(vm: &Vm<'_>) -> bool {
     vm.find_global(NAME).is_some_and(|global| vm.p.globals[global].uses as usize > known)
 }
 
-/// How often a body calls a function with its own first parameter, which it never changes, as the second argument.
+/// Number of calls of a function in a body with the body's first parameter as second argument; 0 if the body changes the parameter.
 fn of_first_parameter(vm: &Vm<'_>, body: BodyId, func: FuncId) -> usize {
     let body = &vm.p.bodies[body];
     let (mut open, mut exprs) = (vec![body.stmt], Vec::new());
@@ -691,7 +691,7 @@ fn current_header(vm: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
     vm.empty_value(ty, None)
 }
 
-/// `decode_base64_conn`: what is wrong with the text is a weird of the connection.
+/// `decode_base64_conn`: errors in the text are weirds of the connection.
 fn decode_base64(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let Some(record) = record_of_id(vm, arg(args, 0)) else {
         vm.builtin_error_with("connection ID not a known connection", arg(args, 0));
@@ -715,7 +715,7 @@ fn decode_base64(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     Ok(Value::string_owned(decoded.unwrap_or_default()))
 }
 
-/// `TCP::raw_options`: all options of the current segment, up to the end of their list where that is asked for.
+/// `TCP::raw_options`: all options of the current segment, up to the end of the option list if that is requested.
 fn tcp_options(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let ty = vm.result_type();
     let crate::types::Type::Vector(element) = *vm.p.types.get(ty) else { return Ok(Value::Unset) };
@@ -728,7 +728,7 @@ fn tcp_options(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         rest = after;
         if kind > 1 {
             let Some(len) = after.first().map(|len| usize::from(*len)) else { break };
-            // Kind and length count.
+            // The length includes kind and length bytes.
             let Some(end) = len.checked_sub(1).filter(|end| *end >= 1) else { break };
             let (Some(found), Some(next)) = (after.get(1..end), after.get(end..)) else { break };
             (data, rest) = (found, next);
@@ -771,7 +771,7 @@ fn geneve_options(vm: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
     Ok(Value::Vector(Vector::new(ty, layers)))
 }
 
-/// Changes how the parts of a file are put in order. The usual value, which Zeek's scripts set for each file, is no request
+/// Changes the reassembly of a file. The default value, which Zeek's scripts set for each file, is ignored
 /// until a script sets another one.
 fn reassemble(vm: &mut Vm<'_>, args: &[Value], what: FileCommand, is_usual: bool) -> Result<Value> {
     let traffic = &mut vm.m.state.traffic;
@@ -794,7 +794,7 @@ fn lookup_file(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     }
 }
 
-/// Asks something of the file that the first argument names; whether it is known.
+/// Sends a command for the file in the first argument. Returns whether the file exists.
 fn steer_file(vm: &mut Vm<'_>, args: &[Value], what: FileCommand) -> Result<Value> {
     let traffic = &mut vm.m.state.traffic;
     let found = traffic.files.get(arg(args, 0).str_bytes()).map(|(fuid, _)| *fuid);
@@ -857,7 +857,7 @@ fn certificate_string(_: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     Ok(Value::string(text))
 }
 
-/// The name of a certificate that stands for a host (RFC 6125), "" where none does.
+/// The name of a certificate that matches a host (RFC 6125), "" if none does.
 fn check_hostname(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let der = arg(args, 0).opaque().and_then(|o| o.with(|c: &mut Certificate| c.0.clone()));
     let Some(certificate) = der.and_then(|der| gannet_files::x509::parse(&der).ok()) else {
@@ -875,7 +875,7 @@ fn check_hostname(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
 mod tests {
     use super::*;
 
-    /// Whether scripts ask for planned analyzers, and whether they disable some by number. `body` is that of a handler of
+    /// Whether scripts query planned analyzers, and whether they disable analyzers by id. `body` is that of a handler of
     /// `analyzer_violation_info`.
     fn asks(body: &str, more: &str) -> (bool, bool) {
         let code = format!(

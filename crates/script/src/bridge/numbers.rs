@@ -1,4 +1,4 @@
-//! Numbers that events have for the analyzers of connections.
+//! Ids of the analyzers of connections (`aid`).
 
 use std::rc::Rc;
 
@@ -9,8 +9,8 @@ use super::{natives, plan, state};
 use crate::value::Value;
 use crate::vm::Vm;
 
-/// The number of the analyzer that raised an event: that of the protocol after which it is named, the confirmed one
-/// where it is not named after any.
+/// The id of the analyzer that raised an event: that of the protocol after which the event is named, or else the confirmed
+/// one.
 pub(super) fn of(vm: &Vm<'_>, event: &Raised<'_>) -> u64 {
     let conns = &vm.m.state.traffic.conns;
     let known = state::first_connection(event)
@@ -34,7 +34,7 @@ const OF_SIZES: [&str; 4] = [
     "conn_packets_threshold_crossed",
 ];
 
-/// Notes the number that an event has for an analyzer of a connection.
+/// Stores the id that an event carries for an analyzer of a connection.
 pub(super) fn note(vm: &mut Vm<'_>, args: &[Value]) {
     let (Some(tag), Some(info)) = (args.first(), args.get(1).and_then(Value::record)) else {
         return;
@@ -46,7 +46,7 @@ pub(super) fn note(vm: &mut Vm<'_>, args: &[Value]) {
     note_number(vm, tag, &c, &aid);
 }
 
-/// The same of an analyzer of WebSocket that begins.
+/// Like [`note`], for a WebSocket analyzer that begins.
 pub(super) fn note_websocket(vm: &mut Vm<'_>, args: &[Value]) {
     if let [c, aid, ..] = args {
         let tag = vm.enum_named("Analyzer::ANALYZER_WEBSOCKET");

@@ -1,5 +1,5 @@
-//! Packets: built-in functions about them (filters of captures, packets that scripts write, analyzers of the current event), and
-//! what events say of the current one.
+//! Built-in functions about packets (capture filters, packets that scripts write, contents of transports), and
+//! the current packet.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -57,15 +57,15 @@ pub(crate) const TABLE: Table = &[
     }),
 ];
 
-/// Checks a capture filter: the error, in a line.
+/// Checks a capture filter; the error is one line.
 pub type FilterCheck = fn(&str) -> std::result::Result<(), String>;
 
 /// The capture filters of scripts.
 #[derive(Default)]
 pub(crate) struct Filters {
-    /// How filters are checked; without one, there is no capture.
+    /// Checks filters; `None` if the run has no capture.
     pub(crate) check: Option<FilterCheck>,
-    /// Filters that were compiled, by number, or why they were not.
+    /// Compiled filters by number, or the error of the compilation.
     compiled: HashMap<i64, std::result::Result<String, String>>,
     error: Option<String>,
 }
@@ -74,22 +74,22 @@ pub(crate) struct Filters {
 #[derive(Default)]
 pub(crate) struct Dumps {
     open: HashMap<String, Dump>,
-    /// Packets so far.
+    /// Number of packets written.
     written: u64,
-    /// Captures that were not written completely, and why.
+    /// Captures that are incomplete because of an error.
     failed: Vec<(String, std::io::Error)>,
 }
 
 struct Dump {
     file: BufWriter<File>,
-    /// The number of its last packet.
+    /// The number of the last packet written to it.
     last: u64,
 }
 
-/// Captures that are open at a time. For another one, that is closed which got no packet for longest; it is opened again for
+/// Maximum number of open captures. Beyond it, the capture that was written to least recently is closed, and opened again for
 /// its next packet.
 const OPEN: usize = 64;
-/// The length to which packets are said to be cut.
+/// The snapshot length in the header of captures.
 const SNAPLEN: u32 = 9_216;
 
 /// The header of a capture: version 2.4, local time zone and precision not stated (pcap-savefile(5)).
@@ -100,10 +100,10 @@ fn write_header(file: &mut impl std::io::Write, link_type: u32) -> std::io::Resu
     file.write_all(&link_type.to_le_bytes())
 }
 
-/// The type of the link of a capture without packets.
+/// Link type of a capture without packets.
 const ETHERNET: u32 = 1;
 
-/// Makes the capture of `-w` a capture if no packet was written to it.
+/// Creates the capture of `-w` if no packet was written to it.
 pub(crate) fn end_capture(path: &str) -> std::io::Result<()> {
     if std::fs::metadata(path)?.len() == 0 {
         write_header(&mut OpenOptions::new().append(true).open(path)?, ETHERNET)?;
@@ -112,7 +112,7 @@ pub(crate) fn end_capture(path: &str) -> std::io::Result<()> {
 }
 
 impl Dumps {
-    /// Appends a packet to a capture, which is made where it does not exist.
+    /// Appends a packet to a capture, which is created if it does not exist.
     pub(crate) fn write(&mut self, path: &str, packet: &Packet) -> std::io::Result<()> {
         if !self.open.contains_key(path) {
             if self.open.len() >= OPEN {
@@ -148,7 +148,7 @@ impl Dumps {
         }
     }
 
-    /// Writes out what waits, and returns the captures that were not written completely.
+    /// Flushes all captures, and returns those that are incomplete because of an error.
     pub(crate) fn finish(&mut self) -> Vec<(String, std::io::Error)> {
         let mut open: Vec<String> = self.open.keys().cloned().collect();
         open.sort();
@@ -213,7 +213,7 @@ fn install(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
 }
 
 fn packet_source(vm: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
-    /// Of captures nothing is known.
+    /// The netmask of a capture file is unknown.
     const NO_NETMASK: u64 = 0xffff_ffff;
     let traffic = &vm.m.state.traffic;
     let mut fields = vec![Value::Bool(traffic.is_live)];
@@ -240,7 +240,7 @@ pub(super) fn nets(set: &Value) -> Vec<Subnet> {
     set.table().map_or(Vec::new(), |table| table.keys().into_iter().filter_map(net).collect())
 }
 
-/// Another packet: scripts may ask for it, and the command line to write it.
+/// Handles a packet with its bytes, which scripts may read, and the command line may write.
 pub(super) fn bytes(vm: &mut Vm<'_>, event: &Raised<'_>) -> Result<()> {
     vm.m.state.traffic.packet = packet_of(event);
     let traffic = &mut vm.m.state.traffic;
@@ -256,7 +256,7 @@ pub(super) fn bytes(vm: &mut Vm<'_>, event: &Raised<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Another packet whose bytes scripts do not ask for.
+/// Handles a packet whose bytes scripts do not read.
 pub(super) fn seen(traffic: &mut Traffic, event: &Raised<'_>) {
     let mut args = event.args();
     if let (Some(nanos), Some(len), Some(link_type)) = (args.nanos(), args.count(), args.count()) {
@@ -280,7 +280,7 @@ fn packet_of(event: &Raised<'_>) -> Option<Packet> {
     }
 }
 
-/// Whether scripts want the contents that an event of a transport carries.
+/// Whether scripts requested the contents that an event of a transport carries.
 pub(super) fn delivers(vm: &Vm<'_>, transport: &str, args: &[Value]) -> bool {
     let is_orig = args.get(1).is_some_and(Value::truth);
     let side = if is_orig { "orig" } else { "resp" };

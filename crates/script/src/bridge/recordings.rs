@@ -22,7 +22,7 @@ pub(crate) const TABLE: Table =
 pub(crate) struct Recordings(HashMap<Uid, [Option<Value>; 2]>);
 
 impl Recordings {
-    /// A connection is over.
+    /// Removes a connection that has ended.
     pub(crate) fn forget(&mut self, conn: Uid) {
         if !self.0.is_empty() {
             self.0.remove(&conn);
@@ -30,7 +30,7 @@ impl Recordings {
     }
 }
 
-/// The sides that a direction means.
+/// The sides that a `Direction` selects.
 fn sides(direction: &Value) -> [bool; 2] {
     let number = direction.count();
     [number & 1 != 0, number & 2 != 0]
@@ -85,7 +85,7 @@ fn file(vm: &mut Vm<'_>, args: &[Value]) -> Value {
     }
 }
 
-/// Part of a stream that scripts write to a file: `gannet::stream_contents`.
+/// Handles `gannet::stream_contents`: a chunk of a stream that scripts write to a file.
 pub(super) fn write(vm: &mut Vm<'_>, event: &Raised<'_>) {
     let mut reader = event.args();
     let mut args = event.decl.params.iter().map(|param| reader.param(param));
@@ -116,7 +116,7 @@ pub(super) fn write(vm: &mut Vm<'_>, event: &Raised<'_>) {
     }
 }
 
-/// A stream could not be written: the error, and what `contents_file_write_failure` says.
+/// Reports a failed write: the error, and the message of `contents_file_write_failure`.
 fn failed(vm: &mut Vm<'_>, state: &ConnState, is_orig: bool, [error, text]: [&str; 2]) {
     vm.report(Severity::Error, format!("TCP_Reassembler {error}"));
     let key = super::state::key(&vm.m.state.traffic, state);

@@ -1,4 +1,4 @@
-//! Records that several events of one message carry, such as `dns_msg`: the record is made once.
+//! Records that several events of one message carry, such as `dns_msg`: the record is created once.
 //!
 //! Handlers cannot see that they share a record if no script changes records of its type: scripts compare records by content.
 
@@ -20,13 +20,13 @@ use crate::walk;
 /// The last record of a type.
 #[derive(Debug, Default)]
 pub(super) struct Last {
-    /// The packed bytes that it was made of. No packed value of a type is a prefix of another.
+    /// The packed bytes that it was created from. No packed value of a type is a prefix of another.
     bytes: Vec<u8>,
     value: Value,
 }
 
 impl Last {
-    /// Returns the record and advances the reader if the next bytes are those that the record was made of.
+    /// Returns the record and advances the reader if the next bytes are those that the record was created from.
     pub(super) fn again(&self, from: &mut Reader<'_>) -> Option<Value> {
         if !self.value.is_set() || !from.rest().starts_with(&self.bytes) {
             return None;
@@ -35,7 +35,7 @@ impl Last {
         Some(self.value.clone())
     }
 
-    /// Stores a record and the bytes between `from` and `to` that it was made of.
+    /// Stores a record and the bytes between `from` and `to` that it was created from.
     pub(super) fn set(&mut self, from: &Reader<'_>, to: &Reader<'_>, value: &Value) {
         let len = from.rest().len() - to.rest().len();
         self.bytes.clear();
@@ -47,7 +47,7 @@ impl Last {
 /// Which types of records are shared, and the last record of each.
 #[derive(Debug, Default)]
 pub(super) struct Repeated {
-    /// The types of the records that scripts change; `None` before the program was searched.
+    /// The record types that scripts change; `None` before the program was searched.
     changed: Option<HashSet<TypeId>>,
     lasts: HashMap<TypeId, Option<Rc<RefCell<Last>>>>,
 }
@@ -55,7 +55,7 @@ pub(super) struct Repeated {
 /// The last record of a type, if events share it: several handled events have a parameter of this type, its fields are
 /// atomic, and no script changes one.
 pub(super) fn of(vm: &Vm<'_>, ty: TypeId) -> Option<Rc<RefCell<Last>>> {
-    // Under seeds, strings may be names that change from event to event. A trace of events shows what is shared.
+    // Under seeds, strings may be names that change from event to event. An event trace reveals shared records.
     if vm.m.state.traffic.names.is_some() || vm.m.event_trace.is_some() {
         return None;
     }
@@ -66,7 +66,7 @@ pub(super) fn of(vm: &Vm<'_>, ty: TypeId) -> Option<Rc<RefCell<Last>>> {
     lasts.entry(ty).or_insert_with(|| is_shared().then(Rc::default)).clone()
 }
 
-/// Whether all fields of records of a type are atomic, which cannot be changed by themselves.
+/// Whether all fields of records of a type are atomic and so cannot be changed in place.
 fn is_atomic(vm: &Vm<'_>, ty: TypeId) -> bool {
     vm.p.types.record(ty).is_some_and(|record| {
         record.fields.iter().all(|field| vm.p.types.tag(field.ty).is_atomic())

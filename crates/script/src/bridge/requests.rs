@@ -1,4 +1,4 @@
-//! Built-in functions that skip contents, set the states of logins, match signatures, and show sequence numbers.
+//! Built-in functions that skip contents, set login states, match signatures, and return sequence numbers.
 
 use gannet_base::{ConnId, Proto};
 use gannet_event::{ConnCommand, Raised, Value as Head};
@@ -40,13 +40,13 @@ pub(crate) const TABLE: Table = &[
     ("match_signatures", match_signatures),
 ];
 
-/// Functions that ask for sequence numbers.
+/// Functions that return sequence numbers.
 pub(super) const OF_SEQUENCES: [&str; 2] = ["get_orig_seq", "get_resp_seq"];
 
-/// Functions that ask for the states of logins.
+/// Functions that read or set login states.
 pub(super) const OF_LOGINS: [&str; 2] = ["get_login_state", "set_login_state"];
 
-/// What a script matches against signatures.
+/// Data that a script matches against signatures.
 pub(crate) struct Match {
     /// The connection.
     pub(super) key: (ConnId, u32),
@@ -58,7 +58,7 @@ pub(crate) struct Match {
     pub(super) fresh: bool,
 }
 
-/// The sequence numbers of a connection, or the state of its login.
+/// Stores the sequence numbers of a connection, or the state of its login.
 pub(super) fn note(traffic: &mut Traffic, event: &Raised<'_>) {
     let Some(state) = first_connection(event) else { return };
     let key = key(traffic, state);
@@ -79,20 +79,20 @@ pub(super) fn note(traffic: &mut Traffic, event: &Raised<'_>) {
     }
 }
 
-/// The place of the connection that the first argument is.
+/// The `id` of the connection in the first argument.
 fn id(vm: &Vm<'_>, args: &[Value]) -> Value {
     let Some(c) = arg(args, 0).record() else { return Value::Unset };
     let [id] = super::plan::places(vm, c.ty(), ["id"]);
     id.map_or(Value::Unset, |id| c.get(id))
 }
 
-/// What is known of the connection whose `conn_id` is the first argument.
+/// The stored connection whose `id` is in the first argument.
 fn known<'a>(vm: &'a mut Vm<'_>, args: &[Value]) -> Option<&'a mut Known> {
     let key = conn_id(vm, arg(args, 0))?;
     vm.m.state.traffic.conns.get_mut(&key).map(|known| &mut **known)
 }
 
-/// Asks something of the connection that the first argument is. Returns whether it is known.
+/// Sends a command for the connection in the first argument. Returns whether it is stored.
 fn skip(vm: &mut Vm<'_>, args: &[Value], what: ConnCommand) -> Result<bool> {
     let id = id(vm, args);
     match conn_id(vm, &id) {
@@ -103,7 +103,7 @@ fn skip(vm: &mut Vm<'_>, args: &[Value], what: ConnCommand) -> Result<bool> {
     }
 }
 
-/// The sequence number behind what a side sent; 0 where there is no such TCP connection.
+/// The next sequence number of a side; 0 if no such TCP connection exists.
 fn last_seq(vm: &mut Vm<'_>, args: &[Value], side: usize) -> Value {
     let known = known(vm, args).filter(|known| known.proto == Proto::Tcp);
     Value::Count(
@@ -112,7 +112,7 @@ fn last_seq(vm: &mut Vm<'_>, args: &[Value], side: usize) -> Value {
 }
 
 fn set_login_state(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
-    // As wide as Zeek keeps it.
+    // Zeek stores it in 8 bits.
     let number = arg(args, 1).count() as u8;
     let found = known(vm, args).and_then(|known| known.facts_mut().login.as_mut());
     let Some(state) = found else { return Ok(Value::Bool(false)) };
@@ -120,7 +120,7 @@ fn set_login_state(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     steer(vm, args, |_| ConnCommand::Login { state: u64::from(number) })
 }
 
-/// Matching follows once the events that wait were handled.
+/// The match runs after the queued events were handled.
 fn match_signatures(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     if vm.m.state.signatures.is_none() {
         return Ok(Value::Bool(false));

@@ -1,4 +1,4 @@
-//! What options of scripts mean for the analysis.
+//! Script options that configure the analysis.
 
 use gannet_event::Command;
 
@@ -16,7 +16,7 @@ pub(super) fn pass(vm: &mut Vm<'_>) {
     pipe_names(vm);
     packet_thresholds(vm);
     skipped_bytes(vm);
-    // Without Zeek's scripts there is no such option.
+    // The option exists only with Zeek's scripts.
     if vm.find_global("Weird::sampling_threshold").is_some() {
         crate::bif::pass_sampling(vm);
     }
@@ -26,7 +26,7 @@ pub(super) fn pass(vm: &mut Vm<'_>) {
     }
 }
 
-/// Folders of Zeek's scripts whose `dpd.sig` says what a protocol begins with, and its analyzers.
+/// Directories of Zeek's scripts whose `dpd.sig` detects a protocol, with its analyzers.
 const DETECTED: &[(&str, &[&str])] = &[
     ("dce-rpc", &["DCE_RPC"]),
     ("dhcp", &["DHCP"]),
@@ -52,7 +52,7 @@ const DETECTED: &[(&str, &[&str])] = &[
     ("xmpp", &["XMPP"]),
 ];
 
-/// Ports that scripts say servers are likely to have.
+/// Ports of likely servers (`likely_server_ports`).
 fn likely_ports(vm: &mut Vm<'_>) {
     if let Value::Table(table) = vm.global_named("likely_server_ports") {
         let port = |key: Value| match crate::value::table::parts(&key).first() {
@@ -64,7 +64,7 @@ fn likely_ports(vm: &mut Vm<'_>) {
     }
 }
 
-/// Links whose packets scripts read from behind their first bytes on.
+/// Link types whose packets `PacketAnalyzer::SKIP` analyzes after their first bytes.
 fn skipped_bytes(vm: &mut Vm<'_>) {
     let [root, skip] = ["ROOT", "SKIP"].map(|name| vm.enum_named(&format!("{PACKET}{name}")));
     if !skip.is_set() {
@@ -90,10 +90,10 @@ fn skipped_bytes(vm: &mut Vm<'_>) {
     }
 }
 
-/// What names of packet analyzers begin with.
+/// Prefix of the names of packet analyzers.
 const PACKET: &str = "PacketAnalyzer::ANALYZER_";
 
-/// Numbers of packets at which connections are reported, where scripts handle that.
+/// Packet counts at which connections are reported, if scripts handle that.
 fn packet_thresholds(vm: &mut Vm<'_>) {
     let name = "conn_generic_packet_threshold_crossed";
     if let Value::Table(table) = vm.global_named("ConnThreshold::generic_packet_thresholds")
@@ -107,7 +107,7 @@ fn packet_thresholds(vm: &mut Vm<'_>) {
     }
 }
 
-/// UDP ports of tunnels, with the packet analyzer of each, where scripts have others than usual.
+/// UDP ports of tunnels with their packet analyzers, if they differ from the defaults.
 fn tunnel_ports(vm: &mut Vm<'_>) {
     let udp = vm.enum_named("PacketAnalyzer::ANALYZER_UDP");
     let mapped = vm.m.state.packet_analyzers.iter();
@@ -125,7 +125,7 @@ fn tunnel_ports(vm: &mut Vm<'_>) {
     }
 }
 
-/// The UDP ports of tunnels that Zeek's scripts register, in order.
+/// The UDP ports of tunnels that Zeek's scripts register, sorted.
 const USUAL_TUNNELS: [(u16, &str); 7] = [
     (2123, "GTPV1"),
     (2152, "GTPV1"),
@@ -136,7 +136,7 @@ const USUAL_TUNNELS: [(u16, &str); 7] = [
     (6081, "GENEVE"),
 ];
 
-/// Analyzers of what HTTP connections are upgraded to, as scripts say.
+/// Analyzers of protocols to which HTTP connections are upgraded.
 fn upgrades(vm: &mut Vm<'_>) {
     let entries = match vm.global_named("HTTP::upgrade_analyzers") {
         Value::Table(table) => table.entries(),
@@ -150,7 +150,7 @@ fn upgrades(vm: &mut Vm<'_>) {
     vm.m.state.traffic.commands.push(Command::Upgrades(all));
 }
 
-/// Names of files that only trees of pipes have, as scripts say.
+/// Names of SMB pipes (files that only pipe trees have).
 fn pipe_names(vm: &mut Vm<'_>) {
     if let Value::Table(table) = vm.global_named("SMB::pipe_filenames") {
         let name =
@@ -160,7 +160,7 @@ fn pipe_names(vm: &mut Vm<'_>) {
     }
 }
 
-/// Options of scripts that steer analyzers.
+/// Script options that configure analyzers.
 const SETTINGS: &[&str] = &[
     "DCE_RPC::max_cmd_reassembly",
     "DCE_RPC::max_frag_data",
@@ -225,7 +225,7 @@ const SETTINGS: &[&str] = &[
     "truncate_http_URI",
 ];
 
-/// Silence after which connections end, and how long that is by default, in seconds. 0: they do not.
+/// Inactivity timeouts of connections and their defaults, in seconds; 0 disables them.
 const TIMEOUTS: &[(&str, f64)] = &[
     ("tcp_inactivity_timeout", 300.0),
     ("udp_inactivity_timeout", 60.0),
@@ -233,11 +233,11 @@ const TIMEOUTS: &[(&str, f64)] = &[
     ("unknown_ip_inactivity_timeout", 60.0),
 ];
 
-/// How long sessions of protocols over UDP last after their last packet, and how long that is by default, in seconds.
+/// Timeouts of UDP sessions of protocols and their defaults, in seconds.
 const SESSIONS: &[(&str, f64)] =
     &[("dns_session_timeout", 10.0), ("netbios_ssn_session_timeout", 15.0), ("rpc_timeout", 24.0)];
 
-/// How TCP connections are followed, with the usual values: intervals are in seconds, switches 0 or 1.
+/// Options of the TCP analyzer with their defaults: intervals in seconds, booleans as 0 or 1.
 const TCP: &[(&str, f64)] = &[
     ("partial_connection_ok", 1.0),
     ("report_gaps_for_partial", 0.0),
@@ -256,7 +256,7 @@ const TCP: &[(&str, f64)] = &[
     ("tcp_storm_thresh", 1_000.0),
 ];
 
-/// Options of Zeek's analysis that have no effect here, with their usual values: intervals are in seconds, switches 0 or 1.
+/// Options of Zeek's analysis that have no effect here, with their defaults: intervals in seconds, booleans as 0 or 1.
 const WITHOUT_EFFECT: &[(&str, f64)] = &[
     ("PacketAnalyzer::max_depth", 25.0),
     ("bits_per_uid", 96.0),
@@ -267,10 +267,10 @@ const WITHOUT_EFFECT: &[(&str, f64)] = &[
     ("tcp_match_undelivered", 1.0),
 ];
 
-/// Names of files that have no effect here; empty ones are usual.
+/// File names that have no effect here; the default is empty.
 const FILES_WITHOUT_EFFECT: &[&str] = &["KRB::keytab"];
 
-/// Warns of options that scripts have changed without effect.
+/// Warns of changed options that have no effect.
 fn warn_of_options(vm: &mut Vm<'_>) {
     let numbers = WITHOUT_EFFECT.iter().map(|(name, usual)| (*name, is_changed(vm, name, *usual)));
     let mut changed: Vec<_> = numbers.collect();
@@ -282,7 +282,7 @@ fn warn_of_options(vm: &mut Vm<'_>) {
     }
 }
 
-/// Whether an option has another value than usual.
+/// Whether an option differs from its default.
 fn is_changed(vm: &Vm<'_>, name: &str, usual: f64) -> bool {
     match vm.global_named(name) {
         Value::Count(value) => value as f64 != usual,
@@ -298,21 +298,21 @@ fn settings(vm: &mut Vm<'_>) {
     for name in SETTINGS {
         pass_setting(vm, name);
     }
-    // The analysis has limits of its own where scripts have the usual ones.
+    // The analysis has limits of its own while the script options have their defaults.
     for (name, usual) in TCP {
         if is_changed(vm, name, *usual) {
             pass_setting(vm, name);
         }
     }
     warn_of_options(vm);
-    // As the analysis has them, these need no mention.
+    // The analysis has the same defaults.
     let timeouts = TIMEOUTS.iter().map(|(name, default)| (name, default, u64::MAX));
     for (name, default, zero) in timeouts.chain(SESSIONS.iter().map(|(n, d)| (n, d, 1))) {
         let seconds = vm.global_named(name);
         if !is_changed(vm, name, *default) || !seconds.is_set() {
             continue;
         }
-        // Whole seconds, at least one.
+        // Rounded up to whole seconds.
         let seconds = seconds.double().ceil();
         let value = if seconds <= 0.0 { zero } else { seconds as u64 };
         vm.m.state.traffic.commands.push(Command::Setting { name, value });
@@ -323,7 +323,7 @@ fn settings(vm: &mut Vm<'_>) {
     vm.m.state.traffic.commands.push(command);
 }
 
-/// Passes the value of an option to the analysis, where that goes by it.
+/// Passes the value of an option to the analysis, if that depends on it.
 pub(crate) fn setting_changed(vm: &mut Vm<'_>, name: &str) {
     if let Some(name) = SETTINGS.iter().find(|setting| **setting == name) {
         pass_setting(vm, name);
@@ -334,16 +334,16 @@ fn pass_setting(vm: &mut Vm<'_>, name: &'static str) {
     let value = match vm.global_named(name) {
         Value::Count(value) => value,
         Value::Bool(value) => u64::from(value),
-        // A negative number, of what has no limit, is the largest one.
+        // A negative number stands for no limit.
         Value::Int(value) => u64::try_from(value).unwrap_or(u64::MAX),
-        // In nanoseconds.
+        // Nanoseconds.
         Value::Interval(value) => (value * 1e9) as u64,
         _ => return,
     };
     vm.m.state.traffic.commands.push(Command::Setting { name, value });
 }
 
-/// Analyzers whose signatures scripts loaded may start for what a connection begins with.
+/// Enables detection of protocols whose signatures scripts loaded.
 fn detect(vm: &mut Vm<'_>) {
     for file in vm.p.command_signatures.iter().chain(&vm.p.signature_files) {
         if !crate::command::signatures::is_native_for(vm, file) {

@@ -1,4 +1,4 @@
-//! Signatures over packets: data of the analysis goes to the matcher, what it finds becomes events and requests.
+//! Signatures over packets: passes data of the analysis to the matcher, and its matches to scripts and the analysis.
 
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
@@ -18,16 +18,16 @@ use crate::types::Tag;
 use crate::value::{Record, Value, Vector};
 use crate::vm::Vm;
 
-/// Signatures of a program, with what their events and conditions are in it.
+/// The signatures of a program, with the events and conditions that they refer to.
 pub(crate) struct Loaded {
     pub(crate) signatures: Signatures,
-    /// Events, and whether they take the end of the match.
+    /// Events, and whether they have a parameter for the end of the match.
     pub(crate) events: Vec<(FuncId, bool)>,
     /// Functions and variables that conditions evaluate.
     pub(crate) conditions: Vec<GlobalId>,
 }
 
-/// Events of protocols that carry what patterns of a kind are matched against.
+/// Protocol events whose arguments are matched against patterns of these kinds.
 const ITEMS: &[(&str, &[Kind])] = &[
     ("http_request", &[Kind::HttpRequest]),
     ("http_header", &[Kind::HttpRequestHeader, Kind::HttpReplyHeader]),
@@ -49,18 +49,18 @@ impl Loaded {
     }
 }
 
-/// Matching that is going on.
+/// The state of signature matching.
 pub(super) struct Matching {
     loaded: Rc<Loaded>,
     conns: HashMap<Uid, Matched>,
-    /// What rules do that matched, in order. What follows the start of an analyzer waits until it has read the data
+    /// Pending actions of rules that matched, in order. Those after the start of an analyzer wait until that has read the data
     /// so far.
     effects: VecDeque<Effect>,
     limits: Limits,
     keeps_data: bool,
 }
 
-/// How much data of a connection is looked at (`dpd_buffer_size` and others).
+/// Limits of the data that is matched in a connection (`dpd_buffer_size` and others).
 struct Limits {
     bytes: u64,
     chunks: u64,
@@ -68,27 +68,27 @@ struct Limits {
     late_match_stops: bool,
 }
 
-/// What matched of a connection.
+/// Matching state of a connection.
 #[derive(Default)]
 struct Matched {
     conn: Connection,
     stage: Stage,
-    /// The data so far, each part with whether the originator sent it.
+    /// The data so far, in chunks, each with whether the originator sent it.
     data: Vec<(bool, Vec<u8>)>,
     bytes: u64,
     chunks: u64,
-    /// Whether a body of each side has begun.
+    /// Whether an HTTP body of each side has begun.
     has_body: [bool; 2],
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Stage {
-    /// Data is kept for analyzers that are started.
+    /// Data is buffered for analyzers that are started later.
     #[default]
     Keeping,
-    /// It is only matched.
+    /// Data is matched, not buffered.
     Matching,
-    /// Nothing more is looked at.
+    /// Data is ignored.
     Over,
 }
 
@@ -110,7 +110,7 @@ impl Matching {
         Self { loaded, conns, effects, limits, keeps_data }
     }
 
-    /// An event of the analysis. Returns whether it is of signatures alone.
+    /// Handles an event of the analysis. Returns whether only signatures need it.
     pub(super) fn event(
         &mut self,
         vm: &mut Vm<'_>,
@@ -170,7 +170,7 @@ impl Matching {
             ("end", _) => {
                 all.finish(&mut matched.conn, &mut host);
                 let stop = host.stop;
-                // Analyzers that start now see nothing more.
+                // Analyzers that start here receive no further data.
                 while !self.effects.is_empty() {
                     self.flush(vm, state, &mut matched);
                 }
@@ -184,7 +184,7 @@ impl Matching {
         stop.map_or(Ok(true), Err)
     }
 
-    /// An event of a protocol whose arguments are matched.
+    /// Handles an event of a protocol whose arguments are matched.
     fn item(
         &mut self,
         vm: &mut Vm<'_>,
@@ -211,7 +211,7 @@ impl Matching {
             "http_header" => {
                 let is_orig = flag(1);
                 let kind = if is_orig { Kind::HttpRequestHeader } else { Kind::HttpReplyHeader };
-                // Three parts, as in Zeek: an event of a signature has the one that completes the match.
+                // Three parts, as in Zeek: a signature event reports the part that completes the match.
                 let (name, value) = (text(2), text(4));
                 feed(
                     conn,
@@ -249,7 +249,7 @@ impl Matching {
         stop.map_or(Ok(()), Err)
     }
 
-    /// What scripts match themselves: all that was asked for before.
+    /// Matches the data that scripts passed to `match_signatures`.
     pub(super) fn by_scripts(&mut self, vm: &mut Vm<'_>, states: &mut States) -> Result<(), Stop> {
         for wanted in std::mem::take(&mut vm.m.state.traffic.matches) {
             let Some((record, state)) = super::state::known_to_rules(vm, &wanted.key) else {
@@ -274,7 +274,7 @@ impl Matching {
         Ok(())
     }
 
-    /// Queues events and asks for analyzers, up to the first that is to be started.
+    /// Queues events and requests analyzers, up to and including the first analyzer.
     fn flush(&mut self, vm: &mut Vm<'_>, state: &ConnState, matched: &mut Matched) {
         while let Some(effect) = self.effects.pop_front() {
             match effect {
@@ -303,7 +303,7 @@ impl Matching {
         }
     }
 
-    /// The types of a file, from its first bytes: changes the argument of `file_sniff`.
+    /// The types of a file, by its first bytes: changes the argument of `file_sniff`.
     pub(super) fn sniff(
         &self,
         vm: &mut Vm<'_>,
@@ -324,7 +324,7 @@ impl Matching {
     }
 }
 
-/// Keeps data for analyzers to come. Returns what to do with the data that follows.
+/// Buffers data for analyzers that start later. Returns the stage for the data that follows.
 fn keep(matched: &mut Matched, limits: &Limits, keeps: bool, is_orig: bool, data: &[u8]) -> Stage {
     if matched.stage != Stage::Keeping || data.is_empty() {
         return matched.stage;
@@ -345,7 +345,7 @@ fn command(state: &ConnState, what: ConnCommand) -> Command {
     Command::Connection { uid, id, ip_proto, what }
 }
 
-/// Arguments of an event, all of them of one part.
+/// The arguments of an event.
 fn arguments<'a>(event: &Raised<'a>) -> Vec<Option<Head<'a>>> {
     let mut reader = event.args();
     event.decl.params.iter().map(|param| reader.param(param)).collect()
@@ -365,7 +365,7 @@ fn small(head: &Option<Head<'_>>) -> u8 {
     }
 }
 
-/// Adds types to those of a file.
+/// Adds types to the `fa_metadata` of a file.
 fn add_types(vm: &mut Vm<'_>, meta: &Rc<Record>, own: Vec<(i64, Vec<u8>)>) -> Result<(), Stop> {
     let names = ["mime_type", "mime_types", "inferred"];
     let [mime, types, inferred] = super::plan::places(vm, meta.ty(), names);
@@ -387,7 +387,7 @@ fn add_types(vm: &mut Vm<'_>, meta: &Rc<Record>, own: Vec<(i64, Vec<u8>)>) -> Re
     all.dedup();
     let mut items = Vec::with_capacity(all.len());
     for (at, (number, text)) in all.iter().enumerate() {
-        // Of types of the same strength the list has the last, as in Zeek; the first is the type.
+        // Of types with the same strength the list contains the last, as in Zeek; the first is the type.
         if all.get(at + 1).is_some_and(|(next, _)| next == number) {
             continue;
         }
@@ -406,14 +406,14 @@ fn add_types(vm: &mut Vm<'_>, meta: &Rc<Record>, own: Vec<(i64, Vec<u8>)>) -> Re
     Ok(())
 }
 
-/// Conditions and actions of the scripts.
+/// Executes conditions and actions of rules.
 struct ScriptHost<'a, 'b> {
     vm: &'a mut Vm<'b>,
     states: &'a mut States,
     state: &'a ConnState,
     loaded: &'a Loaded,
     effects: &'a mut VecDeque<Effect>,
-    /// The record of the connection, where the state is not all of it.
+    /// The record of the connection, if it differs from `state`.
     record: Option<Rc<Record>>,
     stop: Option<Stop>,
 }
@@ -499,7 +499,7 @@ impl<'a, 'b> ScriptHost<'a, 'b> {
 
 impl Host for ScriptHost<'_, '_> {
     fn holds(&mut self, rule: &Rule, condition: Condition, place: &MatchContext<'_>) -> bool {
-        /// Zeek's numbers of the states of sides before they are established.
+        /// Zeek's highest endpoint state before a connection is established.
         const BEFORE: u8 = 2;
         let side = |bits: u8| {
             !(bits & states::ORIGINATOR != 0 && !place.is_orig
@@ -540,7 +540,7 @@ impl Host for ScriptHost<'_, '_> {
     }
 }
 
-/// The kind of a type, for messages.
+/// Whether a type is numeric.
 pub(crate) fn is_number(tag: Tag) -> bool {
     matches!(tag, Tag::Bool | Tag::Int | Tag::Count | Tag::Enum | Tag::Port)
 }

@@ -1,4 +1,4 @@
-//! What built-in functions know of the current traffic: connections, files, the packet, and what they ask of the
+//! The current traffic for built-in functions: connections, files, the packet, and their requests to the
 //! analysis.
 
 use std::cell::{OnceCell, RefCell};
@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use gannet_base::{ConnId, Uid};
 use gannet_event::{Command, FilePart, FileState};
-// Packets fill these tables: they are hashed with a random key of the process.
+// Packets determine the keys of these tables: they are hashed with a random key of the process.
 use hashbrown::HashMap;
 
 use super::conn_plan::ConnPlan;
@@ -16,34 +16,34 @@ use crate::ids::TypeId;
 use crate::support::order::{SaltedHashes, uid_text};
 use crate::value::{Record, Value};
 
-/// How packets of a capture are delayed.
+/// How packets of a capture are delayed (`--pseudo-realtime`).
 pub(crate) struct Pace {
-    /// When the first packet came.
+    /// When the first packet was read.
     pub(super) began: std::time::Instant,
-    /// Its time.
+    /// Timestamp of the first packet, in seconds.
     pub(super) first: f64,
-    /// How many times faster than they were captured packets come.
+    /// Factor by which packets are read faster than they were captured.
     pub(super) speed: f64,
 }
 
-/// The current traffic. Empty without packets.
+/// The current traffic; empty without packets.
 #[derive(Default)]
 pub struct Traffic {
     /// Whether packets of a capture are read.
     pub(crate) reads: bool,
     /// Whether packets of an interface are read.
     pub(crate) is_live: bool,
-    /// Connections.
+    /// Stored connections.
     pub(crate) conns: Conns,
-    /// How records of connections are made, once there was a connection.
+    /// How `connection` records are created; `None` before the first connection.
     pub(super) conn_plan: Option<Rc<ConnPlan>>,
-    /// What names of events begin with that come from an analyzer of this tag.
+    /// Prefix of the names of events, by the tag of the analyzer that raises them.
     pub(super) prefixes: HashMap<(TypeId, i64), Rc<str>>,
-    /// Files by their ids.
+    /// Files by their id.
     pub(crate) files: HashMap<Vec<u8>, (Uid, Rc<Record>)>,
-    /// What scripts match against signatures themselves, in order.
+    /// Data that scripts passed to `match_signatures`, in order.
     pub(crate) matches: Vec<super::requests::Match>,
-    /// What is asked of the analysis, in order.
+    /// Requests to the analysis, in order.
     pub(crate) commands: Vec<Command>,
     pub(crate) packet: Option<Packet>,
     /// Headers of the current packet, as `raw_pkt_hdr`.
@@ -54,62 +54,62 @@ pub struct Traffic {
     pub(crate) capture: String,
     /// The type of its link, once it is known.
     pub(crate) link_type: Option<u64>,
-    /// Where all packets are written to (`-w`).
+    /// The capture to which all packets are written (`-w`).
     pub(crate) write: Option<String>,
-    /// Captures that are written.
+    /// Captures that scripts write.
     pub(crate) dumps: super::packets::Dumps,
     /// Capture filters.
     pub(crate) filters: super::packets::Filters,
     /// Names of the events that the analysis raises.
     pub(super) raised: std::collections::HashSet<&'static str>,
-    /// What scripts may do, once that was asked for; `None` where it cannot be said.
+    /// What scripts can reach, computed on first use; `None` if it cannot be determined.
     pub(super) reached: OnceCell<Option<super::steering::Reached>>,
-    /// Whether scripts have functions that discard packets, once that was asked for.
+    /// Whether scripts define functions that discard packets, computed on first use.
     pub(super) has_discarders: OnceCell<bool>,
-    /// How a `conn_id` is read, once one was.
+    /// How a `conn_id` is read, cached.
     pub(super) id_plan: RefCell<Option<Rc<IdPlan>>>,
     /// Records that events share.
     pub(super) repeated: RefCell<super::repeated::Repeated>,
-    /// Filters of addresses.
+    /// Address filters of scripts.
     pub(crate) address_filters: super::decide::AddressFilters,
-    /// Texts of logins.
+    /// Text lists for logins.
     pub(crate) login_texts: super::decide::LoginTexts,
-    /// What scripts want of the contents of files.
+    /// Requests of scripts for the contents of files.
     pub(crate) listening: super::listening::Listening,
-    /// Files whose analysis scripts ended: nothing more is reported of them.
+    /// Files that scripts stopped: no further events are reported for them.
     pub(crate) stopped: std::collections::HashSet<Uid>,
     /// Files to which scripts write streams.
     pub(crate) recordings: super::recordings::Recordings,
-    /// Certificates that scripts know already.
+    /// Certificates that scripts have cached.
     pub(crate) certificate_cache: super::certificate_cache::CertificateCache,
-    /// What statistics count.
+    /// Counters for statistics functions.
     pub(crate) counts: super::counts::Counts,
-    /// When the first packet came, and its time, where packets are read as fast as they were captured.
+    /// Set if packets are read at the speed of their capture.
     pub(crate) pace: Option<Pace>,
-    /// Scripts disabled the analyzer that counts packets and bytes: connections do not show them.
+    /// Set when scripts disabled the analyzer that counts packets and bytes: connections have no counts then.
     pub(crate) without_sizes: bool,
-    /// Whether scripts skip the first bytes of packets.
+    /// Whether scripts configured bytes to skip at the start of packets.
     pub(crate) skips_bytes: bool,
-    /// Whether scripts registered other ports of tunnels than the usual ones.
+    /// Whether scripts registered other tunnel ports than the defaults.
     pub(crate) has_own_tunnels: bool,
-    /// A script changed how the parts of a file are put in order.
+    /// Set when a script changed the reassembly of a file.
     pub(crate) reassembles_otherwise: bool,
-    /// Analyzers of files that scripts disabled.
+    /// File analyzers that scripts disabled.
     pub(crate) disabled_files: std::collections::HashSet<String>,
-    /// Options of the current TCP segment, where scripts look at them.
+    /// Options of the current TCP segment, if scripts read them.
     pub(crate) tcp_options: Vec<u8>,
-    /// Options of the Geneve headers of the current packet, the outermost first, where scripts look at them.
+    /// Options of the Geneve headers of the current packet, the outermost first, if scripts read them.
     pub(crate) geneve_options: Vec<Vec<u8>>,
-    /// The PPPoE session of the current packet, where scripts look at it.
+    /// The PPPoE session of the current packet, if scripts read it.
     pub(crate) pppoe_session: Option<u64>,
-    /// Bytes of packets so far.
+    /// Number of bytes of all packets so far.
     pub(crate) bytes: u64,
-    /// Names that Zeek gives connections and files under seeds.
+    /// Zeek's names of connections and files under seeds.
     pub(crate) names: Option<Names>,
 }
 
 impl Traffic {
-    /// A string of an event; the name of a connection is Zeek's where that is known.
+    /// A string argument of an event; names of connections are replaced by Zeek's under seeds.
     pub(crate) fn named(&self, text: &[u8]) -> Value {
         if let Some(names) = &self.names
             && text.first() == Some(&b'C')
@@ -127,12 +127,12 @@ impl Traffic {
     }
 }
 
-/// Zeek's names of connections and files.
+/// Zeek's names of connections and files under seeds.
 pub(crate) struct Names {
     salted: SaltedHashes,
-    /// The handle of the file that begins next.
+    /// The handle of the next file.
     pub(crate) handle: Option<Vec<u8>>,
-    /// Names of connections, by those that the analysis gives them.
+    /// Names of connections, by the uid of the analysis.
     pub(crate) conns: HashMap<Uid, Value>,
     files: HashMap<Uid, Value>,
 }
@@ -147,21 +147,21 @@ impl Names {
         }
     }
 
-    /// The name of a file that an event mentioned before.
+    /// The name of a file that was named before.
     pub(crate) fn known_file(&self, fuid: Uid) -> Option<Value> {
         self.files.get(&fuid).cloned()
     }
 
-    /// The name of a file, from its handle; `None` where it has none.
+    /// The name of a file, computed from its handle; `None` if it has none.
     pub(crate) fn file(&mut self, state: &FileState, start: Option<f64>) -> Option<Value> {
         if let Some(known) = self.files.get(&state.fuid) {
             return Some(known.clone());
         }
         let handle = match &*state.source {
             _ if state.part != FilePart::Unnamed => part_handle(state, start?)?,
-            // Of the entry of an archive: the handle of the next file is not its own.
+            // An entry of an archive: the next handle belongs to another file.
             _ if state.parent.is_some() => return None,
-            // Of a file that scripts read.
+            // A file that scripts read.
             source if state.conns.is_empty() => source.as_bytes().to_vec(),
             _ => self.handle.take()?,
         };
@@ -171,7 +171,7 @@ impl Names {
     }
 }
 
-/// The handle of a file that its analyzer numbers: Zeek's for certificates and what comes with them.
+/// The handle of a file that its analyzer numbers, such as certificates.
 fn part_handle(state: &FileState, start: f64) -> Option<Vec<u8>> {
     let (id, _) = state.conns.first()?;
     let analyzer = if state.source == "DTLS" { "SSL" } else { &*state.source };
@@ -190,7 +190,7 @@ fn part_handle(state: &FileState, start: f64) -> Option<Vec<u8>> {
     Some(handle.into_bytes())
 }
 
-/// A time with as many digits as it has, six at the most.
+/// A time in seconds with one to six decimals, without trailing zeros.
 fn time_text(time: f64) -> String {
     let text = format!("{time:.6}");
     let text = text.trim_end_matches('0');
@@ -205,7 +205,7 @@ pub(crate) struct Packet {
     pub(crate) link_type: u64,
 }
 
-/// A certificate in DER form, as an opaque value holds it.
+/// A certificate in DER form, stored in an opaque value.
 #[derive(Clone)]
 pub(crate) struct Certificate(pub Vec<u8>);
 
