@@ -1,4 +1,4 @@
-//! The process and the system: time, files, commands, environment, the end of the run.
+//! The process and the system: time, files, commands, environment, termination.
 
 use std::process::{Command, Stdio};
 use std::rc::Rc;
@@ -30,7 +30,7 @@ pub(super) const TABLE: Table = &[
         const DAY: std::time::Duration = std::time::Duration::from_secs(86_400);
         let seconds = arg(a, 0).double();
         let begin = wall_clock();
-        // Less than nothing, and what is not a number, is no time.
+        // Negative numbers and NaN are not valid times.
         let time = std::time::Duration::try_from_secs_f64(seconds).map_or_else(
             |_| if seconds > 0.0 { DAY } else { std::time::Duration::ZERO },
             |time| time.min(DAY),
@@ -58,7 +58,7 @@ pub(super) const TABLE: Table = &[
     ("setenv", |vm, a| {
         let a = &c_strings(vm, a, &[1, 0]);
         let (name, value) = (arg(a, 0).text(), bytes(a, 1));
-        // setenv(3).
+        // Names that setenv(3) refuses.
         if name.is_empty() || name.contains('=') {
             return Ok(Value::Bool(false));
         }
@@ -91,7 +91,7 @@ pub(super) const TABLE: Table = &[
     ("is_processing_suspended", |vm, _| Ok(Value::Bool(vm.m.state.suspended > 0))),
     ("bare_mode", |vm, _| Ok(Value::Bool(vm.m.state.bare))),
     ("reading_live_traffic", |vm, _| Ok(Value::Bool(vm.m.state.traffic.is_live))),
-    ("reading_traces", |vm, _| Ok(Value::Bool(vm.m.state.traffic.reads))),
+    ("reading_traces", |vm, _| Ok(Value::Bool(vm.m.state.traffic.reads_capture))),
     ("is_remote_event", |_, _| Ok(Value::Bool(false))),
     ("system", system),
     ("system_env", system),
@@ -294,7 +294,7 @@ pub(super) const TABLE: Table = &[
     ("get_max_recursion_depth", |vm, _| Ok(Value::Count(vm.m.max_depth as u64))),
     ("set_max_recursion_depth", |vm, a| {
         vm.m.max_depth = match arg(a, 0).count() {
-            // No limit of its own: that of the machine.
+            // 0 disables the limit, except for the maximum of the engine.
             0 => 100_000,
             depth => usize::try_from(depth).unwrap_or(1000).min(100_000),
         };
@@ -303,7 +303,7 @@ pub(super) const TABLE: Table = &[
     ("zeek_version", |_, _| Ok(Value::string("9.1.0-dev"))),
     ("zeek_is_terminating", |vm, _| Ok(Value::Bool(vm.m.terminating || vm.m.stop_requested))),
     ("zeek_args", |vm, _| {
-        // `gannet zeek …` is the command zeek.
+        // `gannet zeek …` stands for the command `zeek`.
         let all = &vm.m.state.command;
         let skips = usize::from(all.get(1).is_some_and(|command| command == "zeek"));
         let items = all.iter().skip(skips).map(Value::string).collect();
@@ -377,7 +377,7 @@ pub(super) const TABLE: Table = &[
     }),
 ];
 
-/// Whether a condition of a `when` is being evaluated; reports where it is not that the function needs one.
+/// Whether the condition of a `when` is being evaluated; reports an error otherwise.
 fn in_condition(vm: &mut Vm<'_>, name: &str) -> bool {
     let evaluating = vm.m.whens.is_evaluating();
     if !evaluating {
@@ -393,7 +393,7 @@ fn failed(vm: &mut Vm<'_>, what: &str, path: &str, error: &std::io::Error) -> Va
     Value::Bool(false)
 }
 
-/// The C library's text of an error.
+/// The error text of strerror(3).
 pub(super) fn system_text(error: &std::io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or(&text).to_owned()
@@ -409,7 +409,7 @@ fn command(vm: &Vm<'_>, line: &[u8]) -> Command {
     command
 }
 
-/// Whether the run is a sandbox, where scripts start no processes and change no files; reported where it is.
+/// Whether the run is a sandbox, in which scripts start no processes and change no files; reports an error if so.
 pub(crate) fn refused(vm: &mut Vm<'_>, what: &str) -> bool {
     if vm.m.state.sandbox {
         vm.builtin_error(format!("{what} is not allowed in a sandbox"));
@@ -423,7 +423,7 @@ fn system(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     }
     vm.m.out.flush_all();
     let args = &c_strings(vm, args, &[0]);
-    // Its output goes to standard error, and it is not waited for.
+    // Output goes to standard error; the command runs in the background.
     let line = [b"(", bytes(args, 0), b"\n) 1>&2 &"].concat();
     let mut command = command(vm, &line);
     if let Some(table) = arg(args, 1).table() {
@@ -466,7 +466,7 @@ fn open(vm: &mut Vm<'_>, args: &[Value], append: bool) -> Result<Value> {
         if !own && refused(vm, "open") { None } else { Some(vm.m.out.open(&name, append, now)) };
     match opened {
         Some(Ok(file)) => {
-            // It was open before.
+            // The file was opened before.
             if !is_output {
                 vm.queue_named("file_opened", vec![Value::File(Rc::clone(&file))]);
             }
@@ -482,7 +482,7 @@ fn open(vm: &mut Vm<'_>, args: &[Value], append: bool) -> Result<Value> {
     }
 }
 
-/// Gives a file another name, and makes an empty one of its own name, which is open where the file was.
+/// Renames a file and creates an empty one under its old name, which replaces the open file.
 fn rotate(vm: &mut Vm<'_>, name: &str, open: Option<&FileValue>) -> Result<Value> {
     if refused(vm, "rotate_file") {
         return rotation(vm, [name, name], [vm.m.now; 2]);
@@ -490,7 +490,7 @@ fn rotate(vm: &mut Vm<'_>, name: &str, open: Option<&FileValue>) -> Result<Value
     vm.m.out.flush_all();
     let first = format!("{name}.{}.{:.6}.tmp", std::process::id(), vm.m.now);
     let further = (2..).map(|n| format!("{first}-{n}"));
-    // Rotations of the same time have names of their own.
+    // Rotations with the same timestamp get unique names.
     let is_free = |name: &String| !std::path::Path::new(name).exists();
     let new_name = std::iter::once(first.clone()).chain(further).find(is_free).unwrap_or_default();
     let fresh = format!("{new_name}.tmp");
@@ -522,13 +522,13 @@ fn rotate(vm: &mut Vm<'_>, name: &str, open: Option<&FileValue>) -> Result<Value
     }
 }
 
-/// The record of a rotation: names before and after it, and times of opening and of closing.
+/// The result of a rotation: old and new name, and times of opening and closing.
 fn rotation(vm: &Vm<'_>, names: [&str; 2], times: [f64; 2]) -> Result<Value> {
     let fields = names.map(Value::string).into_iter().chain(times.map(Value::Time));
     Ok(Value::Record(Record::new(vm.result_type(), fields.collect())))
 }
 
-/// The record that says that no file was rotated.
+/// The result if no file was rotated.
 fn not_rotated(vm: &Vm<'_>) -> Result<Value> {
     rotation(vm, [""; 2], [0.0; 2])
 }
@@ -592,12 +592,12 @@ fn find_in_zeekpath(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     Ok(Value::string(""))
 }
 
-/// Whether answers about hosts are invented, the same in each run: `ZEEK_DNS_FAKE` asks for that.
+/// Whether host lookups return fake results that are the same in each run (`ZEEK_DNS_FAKE`).
 fn invents_hosts() -> bool {
     std::env::var_os("ZEEK_DNS_FAKE").is_some()
 }
 
-/// Asks about a host, which a sandbox refuses: a question says something to others.
+/// Looks up a host. A sandbox refuses this, since a query can send data to others.
 fn look_up(vm: &mut Vm<'_>, function: &str, question: Question) -> Result<Value> {
     if refused(vm, function) {
         let ty = vm.result_type();
@@ -607,12 +607,12 @@ fn look_up(vm: &mut Vm<'_>, function: &str, question: Question) -> Result<Value>
     vm.look_up(question)
 }
 
-/// An address of a name that is the same in each run.
+/// Fake addresses of a host name, the same in each run.
 fn invented_addresses(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let ty = vm.result_type();
     let table = vm.new_table(ty, None);
     let salt = vm.global_named("digest_salt");
-    // While scripts are read the salt is not known.
+    // The salt is unknown until all scripts are parsed.
     let hashes = if vm.m.state.began {
         crate::support::order::SaltedHashes::new(salt.str_bytes())
     } else {
@@ -628,19 +628,19 @@ fn invented_addresses(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     Ok(table)
 }
 
-/// The default source of random numbers: of the system.
+/// The default random number generator, seeded by the system.
 #[must_use]
 pub(super) fn random() -> Random {
     Random::of_system((wall_clock() * 1e6) as u64 as u32)
 }
 
-/// A vector of strings of the type that the running function returns.
+/// A vector of string, of the result type of the running function.
 #[must_use]
 pub(super) fn strings(vm: &Vm<'_>, items: Vec<Value>) -> Value {
     Value::Vector(Vector::new(vm.result_type(), items))
 }
 
-/// Whether a group of event handlers exists; an error where it does not.
+/// Whether a group of event handlers exists; reports an error otherwise.
 fn known_group(vm: &mut Vm<'_>, name: &str, has: fn(&Vm<'_>, &str) -> bool) -> bool {
     let known = has(vm, name);
     if !known {

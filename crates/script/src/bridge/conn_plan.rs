@@ -7,8 +7,8 @@ use gannet_base::{ConnId, LinkState};
 use gannet_event::{ConnState, EndpointState};
 use hashbrown::HashMap;
 
-use super::plan::{IdPlan, is_used, last_of, narrow, places, seconds, used_at};
-use super::state::{conn_name, field_type, fresh, name_it, set};
+use super::plan::{IdPlan, field_offsets, is_used, last_of, narrow, seconds, used_at};
+use super::state::{conn_name, ensure_named, field_type, fresh, set};
 use super::used::UsedParts;
 use crate::evaluate::Stop;
 use crate::ids::TypeId;
@@ -22,7 +22,7 @@ pub(super) struct ConnPlan {
     id: Option<(usize, IdPlan)>,
     ends: [Option<(usize, EndPlan)>; 2],
     /// `start_time`, `duration`, `service`, `history`, `uid`, `vlan`, `inner_vlan`.
-    places: [Option<usize>; 7],
+    offsets: [Option<usize>; 7],
     service: Option<TypeId>,
     /// Whether scripts maintain `service` themselves.
     scripted_services: bool,
@@ -32,13 +32,13 @@ pub(super) struct ConnPlan {
     tunnel: Option<TunnelPlan>,
     /// The largest offset of a field that every connection sets.
     last: u32,
-    /// The latest [brief](Self::brief) record, for reuse if all its fields are set for every connection.
+    /// The latest [temporary](Self::temporary) record, for reuse if all its fields are set for every connection.
     spare: RefCell<Option<Rc<Record>>>,
 }
 
 /// Creates the `tunnel` field of a connection.
 struct TunnelPlan {
-    place: usize,
+    offset: usize,
     list: TypeId,
     element: TypeId,
     id: IdPlan,
@@ -49,7 +49,7 @@ struct TunnelPlan {
 struct EndPlan {
     ty: TypeId,
     /// `size`, `state`, `num_pkts`, `num_bytes_ip`, `flow_label`, `l2_addr`.
-    places: [Option<usize>; 6],
+    offsets: [Option<usize>; 6],
     /// The largest of these offsets.
     last: u32,
     /// The latest link-layer address and its text: most connections share the address on this side.
@@ -58,33 +58,39 @@ struct EndPlan {
 
 impl ConnPlan {
     pub(super) fn new(vm: &Vm<'_>, ty: TypeId) -> Self {
-        let [id, orig, resp] = places(vm, ty, ["id", "orig", "resp"]);
+        let [id, orig, resp] = field_offsets(vm, ty, ["id", "orig", "resp"]);
         let with_type =
-            |place: Option<usize>| place.and_then(|at| Some((at, field_type(vm, ty, at)?)));
-        let end = |place| with_type(place).map(|(at, ty)| (at, EndPlan::new(vm, ty)));
-        let places = places(
+            |offset: Option<usize>| offset.and_then(|at| Some((at, field_type(vm, ty, at)?)));
+        let end = |offset| with_type(offset).map(|(at, ty)| (at, EndPlan::new(vm, ty)));
+        let offsets = field_offsets(
             vm,
             ty,
             ["start_time", "duration", "service", "history", "uid", "vlan", "inner_vlan"],
         );
-        let service = with_type(places[2]).map(|(_, ty)| ty);
+        let service = with_type(offsets[2]).map(|(_, ty)| ty);
         let scripted_services = vm
             .function_named("analyzer_confirmation_info")
             .is_some_and(|func| !vm.p.functions[func].bodies.is_empty());
-        let [tunnel] = self::places(vm, ty, ["tunnel"]);
+        let [tunnel] = field_offsets(vm, ty, ["tunnel"]);
         let tunnel = with_type(tunnel).and_then(|(at, list)| {
             let crate::types::Type::Vector(element) = vm.p.types.get(list) else { return None };
-            let fields = self::places(vm, *element, ["cid", "tunnel_type", "uid"]);
+            let fields = field_offsets(vm, *element, ["cid", "tunnel_type", "uid"]);
             let id = field_type(vm, *element, fields[0]?)?;
-            Some(TunnelPlan { place: at, list, element: *element, id: IdPlan::new(vm, id), fields })
+            Some(TunnelPlan {
+                offset: at,
+                list,
+                element: *element,
+                id: IdPlan::new(vm, id),
+                fields,
+            })
         });
-        let of_all = [id, orig, resp].into_iter().chain(places[..5].iter().copied());
+        let of_all = [id, orig, resp].into_iter().chain(offsets[..5].iter().copied());
         Self {
             ty,
             id: with_type(id).map(|(at, ty)| (at, IdPlan::new(vm, ty))),
             ends: [end(orig), end(resp)],
             last: last_of(of_all),
-            places,
+            offsets,
             service,
             scripted_services,
             l2: RefCell::default(),
@@ -95,19 +101,19 @@ impl ConnPlan {
 
     /// Removes fields that are not used.
     pub(super) fn narrowed(mut self, used: &UsedParts) -> Self {
-        narrow(&mut self.places, used);
-        let id = self.id.filter(|(place, _)| is_used(*place, used));
-        self.id = id.map(|(place, plan)| (place, plan.narrowed(used_at(place, used))));
+        narrow(&mut self.offsets, used);
+        let id = self.id.filter(|(offset, _)| is_used(*offset, used));
+        self.id = id.map(|(offset, plan)| (offset, plan.narrowed(used_at(offset, used))));
         self.ends = self.ends.map(|end| {
-            let (place, plan) = end.filter(|(place, _)| is_used(*place, used))?;
-            Some((place, plan.narrowed(used_at(place, used))))
+            let (offset, plan) = end.filter(|(offset, _)| is_used(*offset, used))?;
+            Some((offset, plan.narrowed(used_at(offset, used))))
         });
-        self.tunnel = self.tunnel.filter(|tunnel| is_used(tunnel.place, used));
-        self.service = self.service.filter(|_| self.places[2].is_some());
-        let of_all = [self.id.as_ref().map(|(place, _)| *place)].into_iter();
+        self.tunnel = self.tunnel.filter(|tunnel| is_used(tunnel.offset, used));
+        self.service = self.service.filter(|_| self.offsets[2].is_some());
+        let of_all = [self.id.as_ref().map(|(offset, _)| *offset)].into_iter();
         let of_all =
-            of_all.chain(self.ends.iter().map(|end| end.as_ref().map(|(place, _)| *place)));
-        self.last = last_of(of_all.chain(self.places));
+            of_all.chain(self.ends.iter().map(|end| end.as_ref().map(|(offset, _)| *offset)));
+        self.last = last_of(of_all.chain(self.offsets));
         self
     }
 
@@ -119,17 +125,17 @@ impl ConnPlan {
     /// Offsets of fields that only scripts set, and of the tunnels, which most connections do not have.
     pub(super) fn unset(&self, vm: &Vm<'_>) -> hashbrown::HashSet<u32> {
         let Some(record) = vm.p.types.record(self.ty) else { return hashbrown::HashSet::new() };
-        let filled = |place: usize| self.places.contains(&Some(place));
+        let filled = |offset: usize| self.offsets.contains(&Some(offset));
         let has = |field: &crate::types::Field, kind| field.attrs.iter().any(|a| a.kind == kind);
         let all = record.fields.iter().enumerate();
-        let unset = all.filter(|(place, field)| {
-            has(field, AttrKind::Optional) && !has(field, AttrKind::Default) && !filled(*place)
+        let unset = all.filter(|(offset, field)| {
+            has(field, AttrKind::Optional) && !has(field, AttrKind::Default) && !filled(*offset)
         });
-        unset.filter_map(|(place, _)| u32::try_from(place).ok()).collect()
+        unset.filter_map(|(offset, _)| u32::try_from(offset).ok()).collect()
     }
 
     /// The record of a connection for one event, which scripts only read; reuses the record of an earlier event if nothing refers to it.
-    pub(super) fn brief(&self, vm: &mut Vm<'_>, state: &ConnState) -> Result<Value, Stop> {
+    pub(super) fn temporary(&self, vm: &mut Vm<'_>, state: &ConnState) -> Result<Value, Stop> {
         let record = match self.take_spare() {
             Some(record) => {
                 self.change_connection(vm, &record, state)?;
@@ -138,7 +144,7 @@ impl ConnPlan {
             None => self.create(vm, state)?,
         };
         self.refresh(vm, &record, state)?;
-        name_it(vm, &record, state.uid, self.name());
+        ensure_named(vm, &record, state.uid, self.name());
         if self.is_always_set() {
             self.spare.replace(Some(Rc::clone(&record)));
         }
@@ -152,9 +158,9 @@ impl ConnPlan {
 
     /// Whether all fields of the records are set for each connection, so that none keeps the value of another connection.
     fn is_always_set(&self) -> bool {
-        let [.., vlan, inner_vlan] = self.places;
+        let [.., vlan, inner_vlan] = self.offsets;
         let has_address = |end: &Option<(usize, EndPlan)>| {
-            end.as_ref().is_some_and(|(_, plan)| plan.places[5].is_some())
+            end.as_ref().is_some_and(|(_, plan)| plan.offsets[5].is_some())
         };
         let is_tagged = self.id.as_ref().is_some_and(|(_, plan)| plan.is_tagged());
         vlan.or(inner_vlan).is_none() && !is_tagged && !self.ends.iter().any(has_address)
@@ -167,9 +173,9 @@ impl ConnPlan {
         record: &Record,
         state: &ConnState,
     ) -> Result<(), Stop> {
-        if let Some((place, plan)) = &self.id {
+        if let Some((offset, plan)) = &self.id {
             // Scripts may hold a reference to the `conn_id`.
-            let is_changed = record.show(*place, |id| match id {
+            let is_changed = record.show(*offset, |id| match id {
                 Value::Record(id) if Rc::strong_count(id) == 1 => {
                     plan.fill(id, &state.id, state.proto, state.ip_proto);
                     true
@@ -178,23 +184,23 @@ impl ConnPlan {
             });
             if !is_changed {
                 let id = plan.value(vm, &state.id, state.proto, state.ip_proto)?;
-                record.set(*place, id);
+                record.set(*offset, id);
             }
         }
-        if let Some(place) = self.name() {
-            record.set(place, Value::Unset);
+        if let Some(offset) = self.name() {
+            record.set(offset, Value::Unset);
         }
         Ok(())
     }
 
     /// The offset of the start time.
     pub(super) fn start(&self) -> Option<usize> {
-        self.places[0]
+        self.offsets[0]
     }
 
     /// The offset of the name (`uid`).
     pub(super) fn name(&self) -> Option<usize> {
-        self.places[4]
+        self.offsets[4]
     }
 
     /// The key under which a connection is stored.
@@ -216,23 +222,23 @@ impl ConnPlan {
     /// A new record, before its first [`refresh`](Self::refresh).
     pub(super) fn create(&self, vm: &mut Vm<'_>, state: &ConnState) -> Result<Rc<Record>, Stop> {
         let id = match &self.id {
-            Some((place, plan)) => {
+            Some((offset, plan)) => {
                 let id = plan.value(vm, &state.id, state.proto, state.ip_proto)?;
                 plan.set_tags(&id, [state.vlan, state.inner_vlan]);
-                Some((*place, id))
+                Some((*offset, id))
             }
             None => None,
         };
         let mut ends = [const { None }; 2];
         for (end, plan) in ends.iter_mut().zip(&self.ends) {
-            if let Some((place, plan)) = plan {
-                *end = Some((*place, plan.create(vm)?));
+            if let Some((offset, plan)) = plan {
+                *end = Some((*offset, plan.create(vm)?));
             }
         }
         // Reserves the fields that are set for each connection.
         let record = vm.new_record_with(self.ty, self.last, |_, fields| {
-            for (place, value) in id.into_iter().chain(ends.into_iter().flatten()) {
-                if let Some(field) = fields.get_mut(place) {
+            for (offset, value) in id.into_iter().chain(ends.into_iter().flatten()) {
+                if let Some(field) = fields.get_mut(offset) {
                     *field = value;
                 }
             }
@@ -248,7 +254,7 @@ impl ConnPlan {
     fn set_tunnels(&self, vm: &mut Vm<'_>, record: &Record, state: &ConnState) -> Result<(), Stop> {
         let names: Vec<_> =
             state.tunnels.iter().map(|tunnel| tunnel.uid.map(|uid| conn_name(vm, uid))).collect();
-        if let Some(TunnelPlan { place, list, element, id, fields }) = &self.tunnel
+        if let Some(TunnelPlan { offset, list, element, id, fields }) = &self.tunnel
             && !state.tunnels.is_empty()
         {
             let mut items = Vec::with_capacity(state.tunnels.len());
@@ -260,22 +266,22 @@ impl ConnPlan {
                 set(&item, fields, [cid, kind, uid]);
                 items.push(Value::Record(item));
             }
-            record.set(*place, Value::Vector(Vector::new(*list, items)));
+            record.set(*offset, Value::Vector(Vector::new(*list, items)));
         }
         Ok(())
     }
 
     /// The state of a side as stored in a record.
     pub(super) fn side_state(&self, record: &Record, side: usize) -> Option<u8> {
-        let (place, plan) = self.ends.get(side)?.as_ref()?;
-        let state = record.get(*place).record()?.get(plan.places[1]?);
+        let (offset, plan) = self.ends.get(side)?.as_ref()?;
+        let state = record.get(*offset).record()?.get(plan.offsets[1]?);
         u8::try_from(state.count()).ok()
     }
 
     /// Whether `service` of a record equals the services of a connection. It is empty until it is first read.
     fn shows_services(&self, record: &Record, state: &ConnState) -> bool {
         let cells = record.stored();
-        match self.places[2].and_then(|place| cells.get(place)) {
+        match self.offsets[2].and_then(|offset| cells.get(offset)) {
             Some(Value::Table(set)) => {
                 set.len() == state.services.len()
                     && state.services.iter().all(|name| set.get(&[Value::string(name)]).is_some())
@@ -291,8 +297,8 @@ impl ConnPlan {
         record: &Record,
         state: &ConnState,
     ) -> Result<(), Stop> {
-        if let Some((place, plan)) = &self.id
-            && let Value::Record(id) = record.get(*place)
+        if let Some((offset, plan)) = &self.id
+            && let Value::Record(id) = record.get(*offset)
             && !plan.is_of(&id, &state.id)
         {
             // Originator and responder may have been exchanged.
@@ -305,8 +311,8 @@ impl ConnPlan {
         }
         let cells = record.stored();
         for (end, plan) in state.ends.iter().zip(&self.ends) {
-            if let Some((place, plan)) = plan
-                && let Some(Value::Record(record)) = cells.get(*place)
+            if let Some((offset, plan)) = plan
+                && let Some(Value::Record(record)) = cells.get(*offset)
             {
                 plan.refresh(record, end, &self.l2);
             }
@@ -325,7 +331,7 @@ impl ConnPlan {
             _ => Value::Unset,
         };
         let tag = |tag: Option<u16>| tag.map_or(Value::Unset, |tag| Value::Int(i64::from(tag)));
-        let [start, duration, services, history, _, vlan, inner_vlan] = &self.places;
+        let [start, duration, services, history, _, vlan, inner_vlan] = &self.offsets;
         let began = seconds(state.start.as_nanos());
         // Computed as Zeek does, by subtraction of floating-point times.
         let ended = seconds(state.start.as_nanos() + state.duration.as_nanos());
@@ -346,17 +352,17 @@ impl ConnPlan {
 impl EndPlan {
     fn new(vm: &Vm<'_>, ty: TypeId) -> Self {
         let names = ["size", "state", "num_pkts", "num_bytes_ip", "flow_label", "l2_addr"];
-        let mut places = places(vm, ty, names);
+        let mut offsets = field_offsets(vm, ty, names);
         if vm.m.state.traffic.without_sizes {
-            (places[2], places[3]) = (None, None);
+            (offsets[2], offsets[3]) = (None, None);
         }
-        Self { ty, places, last: last_of(places), l2: RefCell::default() }
+        Self { ty, offsets, last: last_of(offsets), l2: RefCell::default() }
     }
 
     /// Removes fields that are not used.
     fn narrowed(mut self, used: &UsedParts) -> Self {
-        narrow(&mut self.places, used);
-        self.last = last_of(self.places);
+        narrow(&mut self.offsets, used);
+        self.last = last_of(self.offsets);
         self
     }
 
@@ -370,7 +376,7 @@ impl EndPlan {
         state: &EndpointState,
         texts: &RefCell<HashMap<[u8; 6], Value>>,
     ) {
-        let [size, number, packets, ip_bytes, flow_label, l2] = &self.places;
+        let [size, number, packets, ip_bytes, flow_label, l2] = &self.offsets;
         record.change(|fields| {
             fields.set(*size, Value::Count(state.size));
             fields.set(*number, Value::Count(u64::from(state.state)));
@@ -391,7 +397,7 @@ impl EndPlan {
 }
 
 /// Maximum number of cached texts of link-layer addresses.
-const L2_TEXTS: usize = 4_096;
+const MAX_L2_TEXTS: usize = 4_096;
 
 /// The text of a link-layer address.
 fn l2_text(texts: &RefCell<HashMap<[u8; 6], Value>>, address: [u8; 6]) -> Value {
@@ -401,7 +407,7 @@ fn l2_text(texts: &RefCell<HashMap<[u8; 6], Value>>, address: [u8; 6]) -> Value 
     }
     let [a, b, c, d, e, f] = address;
     let text = Value::string(format!("{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}"));
-    if texts.len() >= L2_TEXTS {
+    if texts.len() >= MAX_L2_TEXTS {
         texts.clear();
     }
     texts.insert(address, text.clone());

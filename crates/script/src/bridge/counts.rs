@@ -50,7 +50,7 @@ struct Sessions {
     active: u64,
     total: u64,
     /// Maximum number at a time.
-    most: u64,
+    max: u64,
 }
 
 /// The counts of a run.
@@ -67,7 +67,7 @@ pub(crate) struct Counts {
     packets: u64,
     unprocessed: u64,
     fragments: u64,
-    most_fragments: u64,
+    max_fragments: u64,
     files: Sessions,
     /// Number of weirds by name.
     weirds: BTreeMap<Vec<u8>, u64>,
@@ -76,7 +76,7 @@ pub(crate) struct Counts {
     /// Timers of the analysis, and their maximum number after a packet.
     timers: [u64; 2],
     /// Bytes in reassembly buffers: of TCP streams and of fragments.
-    waiting: [u64; 2],
+    buffered: [u64; 2],
 }
 
 impl Counts {
@@ -86,9 +86,9 @@ impl Counts {
             "new_connection" => {
                 if let Some(state) = first_connection(event) {
                     self.all.began();
-                    if let Some(place) = place(state.proto) {
-                        self.sessions[place].began();
-                        self.metrics_of(metrics, place);
+                    if let Some(index) = protocol_index(state.proto) {
+                        self.sessions[index].began();
+                        self.metrics_of(metrics, index);
                     }
                 }
             }
@@ -96,8 +96,8 @@ impl Counts {
             "connection_state_remove" if !self.is_over => {
                 if let Some(state) = first_connection(event) {
                     self.all.ended();
-                    if let Some(place) = place(state.proto) {
-                        self.sessions[place].ended();
+                    if let Some(index) = protocol_index(state.proto) {
+                        self.sessions[index].ended();
                     }
                 }
             }
@@ -121,11 +121,10 @@ impl Counts {
                         *count = n;
                     }
                 }
-                let [fragments, most_fragments, acks @ .., timers, streams, waiting] = counts;
-                (self.fragments, self.most_fragments, self.acks) =
-                    (fragments, most_fragments, acks);
+                let [fragments, max_fragments, acks @ .., timers, streams, buffered] = counts;
+                (self.fragments, self.max_fragments, self.acks) = (fragments, max_fragments, acks);
                 self.timers = [timers, timers.max(self.timers[1])];
-                self.waiting = [streams, waiting];
+                self.buffered = [streams, buffered];
             }
             _ => {}
         }
@@ -142,12 +141,12 @@ impl Counts {
     }
 
     /// The metrics of a transport, created with its first connection.
-    fn metrics_of(&mut self, metrics: &mut Metrics, place: usize) -> [usize; 2] {
+    fn metrics_of(&mut self, metrics: &mut Metrics, index: usize) -> [usize; 2] {
         if self.metrics.iter().all(Option::is_none) {
             Self::ended(metrics);
         }
-        *self.metrics[place].get_or_insert_with(|| {
-            let label = vec![(b"protocol".to_vec(), PROTOCOLS[place].1.as_bytes().to_vec())];
+        *self.metrics[index].get_or_insert_with(|| {
+            let label = vec![(b"protocol".to_vec(), PROTOCOLS[index].1.as_bytes().to_vec())];
             [
                 (Kind::Gauge, "active_sessions", "Active Zeek Sessions"),
                 (Kind::Counter, "total_sessions", "Total number of sessions"),
@@ -185,7 +184,7 @@ impl Sessions {
     fn began(&mut self) {
         self.active += 1;
         self.total += 1;
-        self.most = self.most.max(self.active);
+        self.max = self.max.max(self.active);
     }
 
     fn ended(&mut self) {
@@ -193,14 +192,14 @@ impl Sessions {
     }
 }
 
-fn place(proto: Proto) -> Option<usize> {
+fn protocol_index(proto: Proto) -> Option<usize> {
     PROTOCOLS.iter().position(|(known, _)| *known == proto)
 }
 
 /// `get_file_analysis_stats`
 fn file_stats(vm: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
-    let Sessions { active, total, most } = vm.m.state.traffic.counts.files;
-    let values = [active, most, total].map(Value::Count);
+    let Sessions { active, total, max } = vm.m.state.traffic.counts.files;
+    let values = [active, max, total].map(Value::Count);
     Ok(Value::Record(Record::new(vm.result_type(), values.into())))
 }
 
@@ -229,16 +228,16 @@ fn gap_stats(vm: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
 
 /// `get_reassembler_stats`: buffered bytes of files, fragments and TCP streams; those of files are not counted.
 fn reassembler_stats(vm: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
-    let [streams, fragments] = vm.m.state.traffic.counts.waiting;
+    let [streams, fragments] = vm.m.state.traffic.counts.buffered;
     let values = [0, fragments, streams, 0].map(Value::Count);
     Ok(Value::Record(Record::new(vm.result_type(), values.into())))
 }
 
 /// `get_timer_stats`: timers of the analysis and of scripts. The cumulative count includes only those of scripts.
 fn timer_stats(vm: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
-    let [current, most] = vm.m.state.traffic.counts.timers;
+    let [current, max] = vm.m.state.traffic.counts.timers;
     let own = vm.m.queue.timer_counts();
-    let values = [current + own.current, most + own.most, own.total].map(Value::Count);
+    let values = [current + own.current, max + own.most, own.total].map(Value::Count);
     Ok(Value::Record(Record::new(vm.result_type(), values.into())))
 }
 
@@ -246,13 +245,13 @@ fn timer_stats(vm: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
 fn conn_stats(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let _ = arg(args, 0);
     let state = &mut vm.m.state;
-    for place in 0..PROTOCOLS.len() {
-        state.traffic.counts.metrics_of(&mut state.metrics, place);
+    for index in 0..PROTOCOLS.len() {
+        state.traffic.counts.metrics_of(&mut state.metrics, index);
     }
     let counts = &state.traffic.counts;
     let mut all = vec![counts.all.total, counts.all.active, counts.all.active];
-    all.extend([counts.packets, counts.fragments, counts.most_fragments]);
-    all.extend(counts.sessions.iter().flat_map(|s| [s.active, s.most, s.total]));
+    all.extend([counts.packets, counts.fragments, counts.max_fragments]);
+    all.extend(counts.sessions.iter().flat_map(|s| [s.active, s.max, s.total]));
     all.extend([counts.unprocessed, counts.inactive]);
     let values = all.into_iter().map(Value::Count).collect();
     Ok(Value::Record(Record::new(vm.result_type(), values)))
@@ -274,6 +273,6 @@ mod tests {
         let [active, total] = counts.metrics_of(&mut metrics, 1);
         counts.update(&mut metrics);
         assert_eq!((metrics.value(active), metrics.value(total)), (0.0, 2.0));
-        assert_eq!(counts.sessions[1].most, 2);
+        assert_eq!(counts.sessions[1].max, 2);
     }
 }

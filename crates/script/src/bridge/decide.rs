@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use gannet_event::{Command, Raised};
 
-use super::plan::{Plan, places};
+use super::plan::{Plan, field_offsets};
 use super::state::{States, first_connection};
 use crate::bif::{Table, arg};
 use crate::evaluate::Stop;
@@ -240,8 +240,8 @@ fn part(vm: &Vm<'_>, record: &Rc<Record>, name: &str) -> Option<Rc<Record>> {
 }
 
 fn field(vm: &Vm<'_>, record: &Rc<Record>, name: &str) -> Value {
-    let [place] = places(vm, record.ty(), [name]);
-    place.map_or(Value::Unset, |place| record.get(place))
+    let [offset] = field_offsets(vm, record.ty(), [name]);
+    offset.map_or(Value::Unset, |offset| record.get(offset))
 }
 
 #[cfg(test)]

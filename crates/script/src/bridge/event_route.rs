@@ -4,7 +4,7 @@ use gannet_event::{Decl, Type};
 
 use super::interest::{calls, is_handled, sees_all};
 use super::plan::{self, Plan};
-use super::{kept, natives, used};
+use super::{natives, stored_conns, used};
 use crate::ids::{FuncId, TypeId};
 use crate::vm::Vm;
 
@@ -128,7 +128,7 @@ pub(super) struct EventPlan {
     pub(super) count: usize,
     /// Set if no handler keeps the connection of the event: its type, and whether scripts may look it up, so that its state at
     /// this event is stored.
-    pub(super) brief: Option<(TypeId, bool)>,
+    pub(super) temporary: Option<(TypeId, bool)>,
 }
 
 /// Built-in functions that return connections by `conn_id`.
@@ -156,13 +156,13 @@ fn plan_of(
     } else {
         used::of(vm.p, func, wanted.len())
     };
-    let mut brief = None;
+    let mut temporary = None;
     let mut params: Vec<_> = decl
         .params
         .iter()
         .enumerate()
-        .map(|(place, param)| {
-            let slot = if by_name { named(param.name) } else { Some(place) };
+        .map(|(index, param)| {
+            let slot = if by_name { named(param.name) } else { Some(index) };
             let field = slot.and_then(|slot| wanted.get(slot));
             let plan = match field {
                 Some(field) => Plan::new(vm, &param.ty, field.ty),
@@ -170,17 +170,17 @@ fn plan_of(
             };
             let plan = match slot.and_then(|slot| used.get(slot)) {
                 Some(used) => {
-                    let place = slot.unwrap_or_default();
+                    let index = slot.unwrap_or_default();
                     let plan = match plan {
                         Plan::Connection(ty) => {
-                            kept::connection(vm, ty, (func, place), used, stores_all)
+                            stored_conns::connection(vm, ty, (func, index), used, stores_all)
                         }
                         plan => plan.narrowed(used, &param.ty),
                     };
-                    if let (Type::Connection, Some(field), Plan::Skip(_) | Plan::Brief(..)) =
+                    if let (Type::Connection, Some(field), Plan::Skip(_) | Plan::Temporary(..)) =
                         (&param.ty, field, &plan)
                     {
-                        brief = Some((field.ty, calls(vm, &LOOKUPS)));
+                        temporary = Some((field.ty, calls(vm, &LOOKUPS)));
                     }
                     plan
                 }
@@ -190,5 +190,5 @@ fn plan_of(
         })
         .collect();
     plan::trim(&mut params);
-    Some(EventPlan { func, params, count: wanted.len(), brief })
+    Some(EventPlan { func, params, count: wanted.len(), temporary })
 }

@@ -3,7 +3,7 @@
 use gannet_event::{Interest, Type};
 
 use super::steering::{self, Reached};
-use super::{Source, counts, decide, kept, natives, requests};
+use super::{Source, counts, decide, natives, requests, stored_conns};
 use crate::ids::FuncId;
 use crate::types::Flavor;
 use crate::vm::Vm;
@@ -20,9 +20,9 @@ pub(super) fn of(vm: &Vm<'_>, source: &dyn Source) -> (Interest, bool) {
         !OWN.contains(&decl.name) && !decl.scripted && handled(decl.name)
     });
     let mut of_files = catalogue.iter().filter(|decl| interest.has(decl.id));
-    let handles_files =
-        of_files.any(|decl| decl.params.iter().any(|param| kept::holds(&param.ty, &Type::File)));
-    let stores_all = kept::stores_all(vm, handled, handles_files);
+    let handles_files = of_files
+        .any(|decl| decl.params.iter().any(|param| stored_conns::holds(&param.ty, &Type::File)));
+    let stores_all = stored_conns::stores_all(vm, handled, handles_files);
     let are_counted = calls(vm, &counts::READERS);
     let signatures = vm.m.state.signatures.as_ref();
     let by_number = natives::disables_by_number(vm);
@@ -39,12 +39,12 @@ pub(super) fn of(vm: &Vm<'_>, source: &dyn Source) -> (Interest, bool) {
                     && (are_counted || calls(vm, &["get_current_packet_ts", "get_net_stats"]))
             }
             "gannet::analyzer_planned" => {
-                calls(vm, &["current_analyzer"]) || by_number || natives::asks_for_planned(vm)
+                calls(vm, &["current_analyzer"]) || by_number || natives::queries_planned(vm)
             }
             "gannet::analyzers_numbered" => by_number,
             "gannet::tcp_options" => calls(vm, &["TCP::raw_options"]),
-            "gannet::tcp_sequences" => calls(vm, &requests::OF_SEQUENCES),
-            "gannet::login_state" => calls(vm, &requests::OF_LOGINS),
+            "gannet::tcp_sequences" => calls(vm, &requests::SEQUENCE_READERS),
+            "gannet::login_state" => calls(vm, &requests::LOGIN_FUNCTIONS),
             "gannet::geneve_options" => calls(vm, &["PacketAnalyzer::Geneve::get_options"]),
             "gannet::pppoe_session" => calls(vm, &["PacketAnalyzer::PPPoE::session_id"]),
             "gannet::file_data" => calls(vm, &["Files::__add_analyzer"]),

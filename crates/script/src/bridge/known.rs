@@ -22,9 +22,9 @@ pub(crate) struct Known {
     /// may look it up again: its record is not yet refreshed.
     pub(crate) latest: Option<Box<ConnState>>,
     /// Ids of its transport analyzer and of the analyzer of its sizes, if scripts may refer to them.
-    pub(crate) of_no_protocol: Option<[u64; 2]>,
+    pub(crate) transport_analyzers: Option<[u64; 2]>,
     /// Analyzers whose ids are known.
-    pub(crate) analyzers: Vec<Numbered>,
+    pub(crate) analyzers: Vec<KnownAnalyzer>,
     facts: Option<Box<Facts>>,
     pub(crate) uid: Uid,
     pub(crate) proto: Proto,
@@ -49,7 +49,7 @@ pub(crate) struct Facts {
 
 /// An analyzer of a connection and its id.
 #[derive(Clone)]
-pub(crate) struct Numbered {
+pub(crate) struct KnownAnalyzer {
     pub(crate) tag: Value,
     pub(crate) number: u64,
     /// Prefix of the names of its events.
@@ -68,7 +68,7 @@ impl Known {
         Self {
             record,
             latest,
-            of_no_protocol: None,
+            transport_analyzers: None,
             analyzers: Vec::new(),
             facts: None,
             uid: state.uid,

@@ -13,13 +13,13 @@
 //! | `counts` | counters that statistics functions return |
 //! | `decide` | which packets scripts discard, and which connections they keep alive |
 //! | `interest` | which events scripts need |
-//! | `kept` | which connections are stored |
+//! | `stored_conns` | which connections are stored |
 //! | `known` | stored state of a connection, and its record |
 //! | `numbers` | ids of analyzers (`aid`) |
 //! | `plan` | conversion of the packed arguments of an event to script values |
 //! | `signatures` | signature matching on the traffic |
 //! | `settings` | script options that configure the analysis |
-//! | `shown` | whether functions look up connections that scripts have no record of |
+//! | `conn_id_flow` | whether functions look up connections that scripts have no record of |
 //! | `steering` | whether scripts send requests to the analysis while packets are read |
 //! | `state` | the records of connections and files, one for the lifetime of each |
 //! | `traffic` | current connections, files and packet, for built-in functions |
@@ -37,14 +37,14 @@
 
 mod certificate_cache;
 mod certificates;
+mod conn_id_flow;
 mod conn_plan;
 mod counts;
 mod decide;
 mod event_route;
+mod file_contents;
 mod interest;
-mod kept;
 mod known;
-mod listening;
 mod natives;
 mod numbers;
 mod packets;
@@ -53,10 +53,10 @@ mod recordings;
 mod repeated;
 mod requests;
 mod settings;
-mod shown;
 pub(crate) mod signatures;
 mod state;
 mod steering;
+mod stored_conns;
 mod traffic;
 mod used;
 
@@ -173,7 +173,7 @@ pub fn run(
     let has_packets = is_live || options.capture.is_some();
     machine.state.packetless = !has_packets;
     let traffic = &mut machine.state.traffic;
-    traffic.reads = has_packets && !is_live;
+    traffic.reads_capture = has_packets && !is_live;
     traffic.is_live = is_live;
     traffic.capture =
         options.capture.as_ref().or(options.interface.as_ref()).cloned().unwrap_or_default();
@@ -187,10 +187,10 @@ pub fn run(
         speed: speed as f64 / 1000.0,
     });
     let follows_clock = machine.with(&mut program).time_goes_on();
-    let is_now = is_live || !has_packets && follows_clock;
-    let now = if is_now { crate::vm::events::wall_clock() } else { 0.0 };
+    let uses_wall_clock = is_live || !has_packets && follows_clock;
+    let now = if uses_wall_clock { crate::vm::events::wall_clock() } else { 0.0 };
     machine.state.first_packet = now;
-    let mut is_cut = false;
+    let mut is_incomplete = false;
     let mut result = machine.with(&mut program).begin(now, is_live || !has_packets);
     if result.is_ok() && !machine.stop_requested {
         let (mut interest, stores_all) = interest::of(&machine.with(&mut program), source);
@@ -221,7 +221,7 @@ pub fn run(
             stores_all,
             names_analyzers,
             matching,
-            over: false,
+            input_ended: false,
             drained: false,
             flushed: is_live.then(Instant::now),
             // Over live traffic, packets are rare at first.
@@ -241,7 +241,7 @@ pub fn run(
         }
         let Run { program: p, machine: m, stop, .. } = *run;
         (program, machine) = (p, m);
-        is_cut = read.is_err();
+        is_incomplete = read.is_err();
         if let Err(message) = read {
             let mut vm = machine.with(&mut program);
             vm.m.out.flush();
@@ -258,14 +258,14 @@ pub fn run(
     let mut vm = machine.with(&mut program);
     let status = vm.end(result);
     let status = vm.end_output(status);
-    if is_cut && status == 0 { 1 } else { status }
+    if is_incomplete && status == 0 { 1 } else { status }
 }
 
 /// Maximum delay until rows and output of live traffic are written to their files.
-const FLUSH: Duration = Duration::from_millis(500);
+const FLUSH_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Maximum timestamp of a packet, in seconds.
-const LATEST: f64 = 9e9;
+const MAX_TIME: f64 = 9e9;
 
 /// The state of a run.
 struct Run {
@@ -280,7 +280,7 @@ struct Run {
     names_analyzers: bool,
     matching: Option<Matching>,
     /// Set when the input has ended: timers expire with the next drain.
-    over: bool,
+    input_ended: bool,
     /// Set when the events of the current packet were drained.
     drained: bool,
     /// When logs and output were last flushed; `None` unless the traffic is live.
@@ -400,13 +400,15 @@ impl Run {
                 requests::note(&mut vm.m.state.traffic, event);
                 return Ok(());
             }
-            Kind::FileData => return listening::data(&mut vm, &mut self.states, event),
+            Kind::FileData => return file_contents::data(&mut vm, &mut self.states, event),
             Kind::StreamContents => {
                 recordings::write(&mut vm, event);
                 return Ok(());
             }
-            Kind::FileViolation => return listening::violation(&mut vm, &mut self.states, event),
-            Kind::FileLimit => return listening::limit(&mut vm, &mut self.states, event),
+            Kind::FileViolation => {
+                return file_contents::violation(&mut vm, &mut self.states, event);
+            }
+            Kind::FileLimit => return file_contents::limit(&mut vm, &mut self.states, event),
             _ => {}
         }
         if let Some(matching) = &mut self.matching
@@ -416,17 +418,17 @@ impl Run {
         }
         match route.kind {
             Kind::InputEnds => {
-                self.over = true;
+                self.input_ended = true;
                 vm.m.state.traffic.packet = None;
-                if vm.m.state.traffic.reads {
+                if vm.m.state.traffic.reads_capture {
                     let path = Value::string(&vm.m.state.traffic.capture);
                     vm.queue_named("Pcap::file_done", vec![path]);
                 }
             }
             // The first such event precedes the timers that expire with the packet.
             Kind::TimeBegins if !std::mem::replace(&mut self.has_time, true) => return Ok(()),
-            Kind::AnalyzerPlanned => return self.states.plan(&mut vm, event),
-            Kind::AnalyzersNumbered => return self.states.number(&mut vm, event),
+            Kind::AnalyzerPlanned => return self.states.analyzer_planned(&mut vm, event),
+            Kind::AnalyzersNumbered => return self.states.analyzers_numbered(&mut vm, event),
             _ => {}
         }
         let stopped = &mut vm.m.state.traffic.stopped;
@@ -437,7 +439,7 @@ impl Run {
         {
             if route.kind == Kind::FileRemoved {
                 stopped.remove(&file.fuid);
-                self.states.over(&vm.m.state.traffic, event);
+                self.states.mark_ended(&vm.m.state.traffic, event);
             }
             return Ok(());
         }
@@ -463,7 +465,7 @@ impl Run {
             }
         }
         let mut uid = None;
-        if let Some((ty, is_looked_up)) = plan.brief {
+        if let Some((ty, is_looked_up)) = plan.temporary {
             let state = state::first_connection(event);
             uid = state.map(|state| state.uid);
             if route.is_noted {
@@ -472,10 +474,10 @@ impl Run {
             if let (Some(state), true) = (state, is_looked_up)
                 && (self.stores_all || self.states.is_stored(&mut vm, ty, state))
             {
-                self.states.mention(&mut vm, ty, state)?;
+                self.states.store(&mut vm, ty, state)?;
             }
         } else if matches!(route.kind, Kind::ConnectionRemoved | Kind::FileRemoved) {
-            self.states.over(&vm.m.state.traffic, event);
+            self.states.mark_ended(&vm.m.state.traffic, event);
         }
         match route.kind {
             Kind::RawPacket => {
@@ -485,7 +487,7 @@ impl Run {
             Kind::WebSocketBegins => numbers::note_websocket(&mut vm, &args),
             Kind::FileRemoved => {
                 vm.m.state.traffic.certificate_cache.forget(event);
-                listening::end(&mut vm, event, args.first());
+                file_contents::end(&mut vm, event, args.first());
             }
             Kind::FileSniff => {
                 if let Some(matching) = &self.matching {
@@ -500,7 +502,7 @@ impl Run {
         if route.kind == Kind::FileBegins {
             // Handlers decide which further events the file raises.
             vm.drain()?;
-            self.states.refresh_again();
+            self.states.invalidate_current();
         }
         Ok(())
     }
@@ -571,7 +573,7 @@ impl Run {
         let now = vm.m.now;
         vm.p.diagnostics.now.set(now);
         if let Some(flushed) = &mut self.flushed
-            && flushed.elapsed() >= FLUSH
+            && flushed.elapsed() >= FLUSH_INTERVAL
         {
             *flushed = Instant::now();
             crate::bif::log::flush_all(&mut vm);
@@ -596,7 +598,7 @@ impl Run {
         }
         match self.machine.queue.next_timer() {
             // Times of packets are rounded to microseconds before the comparison.
-            Some(time) if time < LATEST => Time::from_nanos(((time - 1e-5) * 1e9) as i64),
+            Some(time) if time < MAX_TIME => Time::from_nanos(((time - 1e-5) * 1e9) as i64),
             _ => Time::MAX,
         }
     }
@@ -609,11 +611,11 @@ impl Run {
         vm.drain()?;
         if !vm.m.state.traffic.matches.is_empty() {
             if let Some(matching) = &mut self.matching {
-                matching.by_scripts(&mut vm, &mut self.states)?;
+                matching.match_requested(&mut vm, &mut self.states)?;
             }
             vm.drain()?;
         }
-        if std::mem::take(&mut self.over) {
+        if std::mem::take(&mut self.input_ended) {
             vm.m.terminating = true;
             vm.fire_timers(f64::INFINITY)?;
             vm.drain()?;

@@ -32,7 +32,7 @@ pub(crate) const TABLE: Table = &[
     ("PacketAnalyzer::__enable_analyzer", |vm, a| enable(vm, a, true)),
     ("PacketAnalyzer::__disable_analyzer", |vm, a| {
         let analyzer = tag_name(vm, arg(a, 0));
-        if !DISABLED.iter().any(|name| analyzer.ends_with(&format!("::ANALYZER_{name}"))) {
+        if !SWITCHABLE.iter().any(|name| analyzer.ends_with(&format!("::ANALYZER_{name}"))) {
             let text = format!("{analyzer} cannot be disabled");
             vm.report(crate::diagnostics::Severity::Warning, text);
             return Ok(Value::Bool(false));
@@ -41,17 +41,17 @@ pub(crate) const TABLE: Table = &[
     }),
     ("Files::__enable_analyzer", |vm, a| {
         let analyzer = tag_name(vm, arg(a, 0));
-        vm.m.state.traffic.disabled_files.remove(&analyzer);
+        vm.m.state.traffic.disabled_file_analyzers.remove(&analyzer);
         enable(vm, a, true)
     }),
     ("Files::__disable_analyzer", |vm, a| {
         let analyzer = tag_name(vm, arg(a, 0));
-        vm.m.state.traffic.disabled_files.insert(analyzer);
+        vm.m.state.traffic.disabled_file_analyzers.insert(analyzer);
         enable(vm, a, false)
     }),
     ("Files::__analyzer_enabled", |vm, a| {
         let analyzer = tag_name(vm, arg(a, 0));
-        Ok(Value::Bool(!vm.m.state.traffic.disabled_files.contains(&analyzer)))
+        Ok(Value::Bool(!vm.m.state.traffic.disabled_file_analyzers.contains(&analyzer)))
     }),
     ("Analyzer::__schedule_analyzer", schedule_analyzer),
     ("connection_exists", |vm, a| Ok(Value::Bool(known(vm, arg(a, 0)).is_some()))),
@@ -61,16 +61,16 @@ pub(crate) const TABLE: Table = &[
     ("WebSocket::__configure_analyzer", configure_websocket),
     ("set_secret", |vm, a| {
         let secret = arg(a, 1).str_bytes().to_vec();
-        steer_tls(vm, a, ConnCommand::Decrypt { secret, is_key_block: false })
+        send_tls_command(vm, a, ConnCommand::Decrypt { secret, is_key_block: false })
     }),
     ("set_keys", |vm, a| {
         let secret = arg(a, 1).str_bytes().to_vec();
-        steer_tls(vm, a, ConnCommand::Decrypt { secret, is_key_block: true })
+        send_tls_command(vm, a, ConnCommand::Decrypt { secret, is_key_block: true })
     }),
-    ("set_ssl_established", |vm, a| steer_tls(vm, a, ConnCommand::Establish)),
+    ("set_ssl_established", |vm, a| send_tls_command(vm, a, ConnCommand::Establish)),
     ("PacketAnalyzer::GTPV1::remove_gtpv1_connection", forget_tunnel),
     ("PacketAnalyzer::TEREDO::remove_teredo_connection", forget_tunnel),
-    ("skip_further_processing", |vm, a| steer(vm, a, |_| ConnCommand::Skip)),
+    ("skip_further_processing", |vm, a| send_command(vm, a, |_| ConnCommand::Skip)),
     ("set_inactivity_timeout", set_inactivity_timeout),
     ("set_record_packets", |vm, a| with_known(vm, a, |_, _| true).map(Value::Bool)),
     ("set_current_conn_bytes_threshold", |vm, a| set_threshold(vm, a, false)),
@@ -114,16 +114,16 @@ pub(crate) const TABLE: Table = &[
         let analyzer = tag_name(vm, arg(a, 1));
         if let Some((fuid, _)) = vm.m.state.traffic.files.get(arg(a, 0).str_bytes()) {
             let fuid = *fuid;
-            vm.m.state.traffic.listening.remove(fuid, &analyzer);
+            vm.m.state.traffic.file_contents.remove(fuid, &analyzer);
         }
-        steer_file(vm, a, FileCommand::Remove(analyzer))
+        send_file_command(vm, a, FileCommand::Remove(analyzer))
     }),
     ("Files::__stop", |vm, a| {
         let traffic = &mut vm.m.state.traffic;
         if let Some((fuid, _)) = traffic.files.get(arg(a, 0).str_bytes()) {
             traffic.stopped.insert(*fuid);
         }
-        steer_file(vm, a, FileCommand::Stop)
+        send_file_command(vm, a, FileCommand::Stop)
     }),
     ("get_net_stats", |vm, _| {
         let (number, bytes) = (vm.m.state.traffic.number, vm.m.state.traffic.bytes);
@@ -133,7 +133,7 @@ pub(crate) const TABLE: Table = &[
     }),
     ("Files::__set_timeout_interval", |vm, a| {
         let time = interval(arg(a, 1).double());
-        steer_file(vm, a, FileCommand::Timeout(time))
+        send_file_command(vm, a, FileCommand::Timeout(time))
     }),
     ("Files::__enable_reassembly", |vm, a| {
         let is_usual = vm.global_named("Files::enable_reassembler").truth();
@@ -150,7 +150,7 @@ pub(crate) const TABLE: Table = &[
     }),
     ("FileExtract::__set_limit", |vm, a| {
         let limit = arg(a, 2).count();
-        steer_file(vm, a, FileCommand::Limit(limit))
+        send_file_command(vm, a, FileCommand::Limit(limit))
     }),
     ("x509_get_certificate_string", certificate_string),
     ("x509_from_der", |vm, a| {
@@ -160,7 +160,8 @@ pub(crate) const TABLE: Table = &[
 ];
 
 /// Packet analyzers that the analysis can disable.
-const DISABLED: [&str; 6] = ["AYIYA", "GENEVE", "GTPV1", "TEREDO", "UNKNOWN_IP_TRANSPORT", "VXLAN"];
+const SWITCHABLE: [&str; 6] =
+    ["AYIYA", "GENEVE", "GTPV1", "TEREDO", "UNKNOWN_IP_TRANSPORT", "VXLAN"];
 
 /// The name of an enumerator.
 pub(super) fn tag_name(vm: &Vm<'_>, value: &Value) -> String {
@@ -245,7 +246,7 @@ fn with_known<R: Default>(
 }
 
 /// Sends a command for the connection whose `conn_id` is the first argument. Returns whether it is stored.
-pub(super) fn steer(
+pub(super) fn send_command(
     vm: &mut Vm<'_>,
     args: &[Value],
     what: impl FnOnce(&mut Known) -> ConnCommand,
@@ -262,7 +263,7 @@ pub(super) fn steer(
 /// Records in the history of a connection that a limit of scripts was reached.
 pub(crate) fn note_limit(vm: &mut Vm<'_>, id: &Value) {
     // A connection that has ended has no history.
-    let _ = steer(vm, std::slice::from_ref(id), |_| ConnCommand::Limit);
+    let _ = send_command(vm, std::slice::from_ref(id), |_| ConnCommand::Limit);
 }
 
 /// Whether analyzers can be registered for a port: TCP and UDP only.
@@ -303,7 +304,7 @@ fn schedule_analyzer(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
 /// Watches the connections among the arguments of a scheduled event, and those of its `conn_id`s: when its
 /// handlers look them up, they get their state at that time.
 pub(crate) fn watch(vm: &mut Vm<'_>, args: &[Value]) {
-    if !vm.m.state.traffic.reads {
+    if !vm.m.state.traffic.reads_capture {
         return;
     }
     let types = ["connection", "conn_id"].map(|name| vm.type_named(name));
@@ -311,7 +312,7 @@ pub(crate) fn watch(vm: &mut Vm<'_>, args: &[Value]) {
         let Some(record) = value.record() else { continue };
         let id = match Some(record.ty()) {
             ty if ty == types[0] => {
-                let [id] = super::plan::places(vm, record.ty(), ["id"]);
+                let [id] = super::plan::field_offsets(vm, record.ty(), ["id"]);
                 id.map_or(Value::Unset, |id| record.get(id))
             }
             ty if ty == types[1] => value.clone(),
@@ -346,7 +347,7 @@ pub(super) fn begin_status(
     };
     if interval > 0.0 {
         states.connection(vm, ty, state)?;
-        let key = states.mention(vm, ty, state)?;
+        let key = states.store(vm, ty, state)?;
         let due = vm.m.now + interval;
         vm.add_timer(due, crate::vm::events::Due::Status(state.uid, key));
         let traffic = &mut vm.m.state.traffic;
@@ -390,8 +391,8 @@ fn lookup_connection(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     }
     match uid.and_then(|uid| Some((uid, record_of_id(vm, arg(args, 0))?))) {
         Some((uid, record)) => {
-            let place = vm.m.state.traffic.conn_plan.as_ref().and_then(|plan| plan.name());
-            super::state::name_it(vm, &record, uid, place);
+            let offset = vm.m.state.traffic.conn_plan.as_ref().and_then(|plan| plan.name());
+            super::state::ensure_named(vm, &record, uid, offset);
             Ok(Value::Record(record))
         }
         None => {
@@ -401,23 +402,23 @@ fn lookup_connection(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
             let names = ["start_time", "duration", "history"];
             let values = [Value::Time(vm.m.now), Value::Interval(0.0), Value::string("")];
             if let Some(record) = empty.record() {
-                let places = super::plan::places(vm, record.ty(), names);
-                for (place, value) in places.into_iter().zip(values) {
-                    if let Some(place) = place {
-                        record.set(place, value);
+                let offsets = super::plan::field_offsets(vm, record.ty(), names);
+                for (offset, value) in offsets.into_iter().zip(values) {
+                    if let Some(offset) = offset {
+                        record.set(offset, value);
                     }
                 }
-                let [id] = super::plan::places(vm, record.ty(), ["id"]);
+                let [id] = super::plan::field_offsets(vm, record.ty(), ["id"]);
                 if let Some(Value::Record(id)) = id.map(|id| record.get(id)) {
                     let none = Value::addr(Addr::v4([0; 4]).octets());
                     let port = super::plan::port(0, Proto::Udp);
                     let names = ["orig_h", "orig_p", "resp_h", "resp_p"];
-                    let places = super::plan::places(vm, id.ty(), names);
-                    for (place, value) in
-                        places.into_iter().zip([none.clone(), port.clone(), none, port])
+                    let offsets = super::plan::field_offsets(vm, id.ty(), names);
+                    for (offset, value) in
+                        offsets.into_iter().zip([none.clone(), port.clone(), none, port])
                     {
-                        if let Some(place) = place {
-                            id.set(place, value);
+                        if let Some(offset) = offset {
+                            id.set(offset, value);
                         }
                     }
                 }
@@ -457,7 +458,7 @@ fn disable_analyzer(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         vm.builtin_error_with("connection ID not a known connection", arg(args, 0));
         return Ok(Value::Bool(false));
     };
-    match known.of_no_protocol {
+    match known.transport_analyzers {
         Some([transport, _]) if transport == aid => {
             let name = match known.proto {
                 Proto::Tcp => "TCP",
@@ -468,7 +469,9 @@ fn disable_analyzer(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
             vm.builtin_error(format!("root analyzer {name} cannot be removed"));
             return Ok(Value::Bool(false));
         }
-        Some([_, sizes]) if sizes == aid => return steer(vm, args, |_| ConnCommand::Uncounted),
+        Some([_, sizes]) if sizes == aid => {
+            return send_command(vm, args, |_| ConnCommand::Uncounted);
+        }
         _ => {}
     }
     let found = known.analyzers.iter().find(|known| known.number == aid);
@@ -489,7 +492,7 @@ fn disable_analyzer(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         }
     }
     let prevent = arg(args, 3).truth();
-    steer(vm, args, |known| {
+    send_command(vm, args, |known| {
         if let Some(known) = known.analyzers.iter_mut().find(|known| known.number == aid) {
             known.is_disabled = true;
         }
@@ -500,18 +503,18 @@ fn disable_analyzer(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
 /// The `id` of a connection.
 fn id_of(vm: &Vm<'_>, connection: &Value) -> Value {
     let Some(record) = connection.record() else { return Value::Unset };
-    let [id] = super::plan::places(vm, record.ty(), ["id"]);
+    let [id] = super::plan::field_offsets(vm, record.ty(), ["id"]);
     id.map_or(Value::Unset, |id| record.get(id))
 }
 
 /// Sends a command for the TLS session of the connection in the first argument. Returns whether it has one.
-fn steer_tls(vm: &mut Vm<'_>, args: &[Value], what: ConnCommand) -> Result<Value> {
+fn send_tls_command(vm: &mut Vm<'_>, args: &[Value], what: ConnCommand) -> Result<Value> {
     let id = id_of(vm, arg(args, 0));
     let analyzers = known(vm, &id).map(|known| known.analyzers.clone()).unwrap_or_default();
     if !analyzers.iter().any(|known| tag_name(vm, &known.tag) == "Analyzer::ANALYZER_SSL") {
         return Ok(Value::Bool(false));
     }
-    steer(vm, &[id], |_| what)
+    send_command(vm, &[id], |_| what)
 }
 
 /// Sets the payload analyzer of WebSocket.
@@ -519,11 +522,11 @@ fn configure_websocket(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let (id, Some(config)) = (id_of(vm, arg(args, 0)), arg(args, 2).record()) else {
         return Ok(Value::Bool(false));
     };
-    let [analyzer, detects] = super::plan::places(vm, config.ty(), ["analyzer", "use_dpd"])
-        .map(|place| place.map_or(Value::Unset, |place| config.get(place)));
+    let [analyzer, detects] = super::plan::field_offsets(vm, config.ty(), ["analyzer", "use_dpd"])
+        .map(|offset| offset.map_or(Value::Unset, |offset| config.get(offset)));
     let payload = analyzer.is_set().then(|| tag_name(vm, &analyzer));
     let detects = detects.truth();
-    steer(vm, &[id], |_| ConnCommand::Configure { payload, detects })
+    send_command(vm, &[id], |_| ConnCommand::Configure { payload, detects })
 }
 
 /// Whether scripts disable an analyzer by an id that comes from no event or connection, and so may be that of an analyzer of
@@ -543,18 +546,18 @@ pub(super) fn disables_by_number(vm: &Vm<'_>) -> bool {
 
 /// Whether scripts query ids of analyzers that no event has delivered before. Handlers of confirmations and violations that
 /// query the id of the analyzer of the event have it from the event.
-pub(super) fn asks_for_planned(vm: &Vm<'_>) -> bool {
+pub(super) fn queries_planned(vm: &Vm<'_>) -> bool {
     const NAME: &str = "lookup_connection_analyzer_id";
     let Some(lookup) = vm.function_named(NAME) else { return false };
     let about = ["analyzer_confirmation_info", "analyzer_violation_info"];
     let handlers = about.into_iter().filter_map(|name| vm.function_named(name));
     let bodies = handlers.flat_map(|handler| &vm.p.functions[handler].bodies);
-    let known: usize = bodies.map(|body| of_first_parameter(vm, *body, lookup)).sum();
+    let known: usize = bodies.map(|body| calls_with_first_parameter(vm, *body, lookup)).sum();
     vm.find_global(NAME).is_some_and(|global| vm.p.globals[global].uses as usize > known)
 }
 
 /// Number of calls of a function in a body with the body's first parameter as second argument; 0 if the body changes the parameter.
-fn of_first_parameter(vm: &Vm<'_>, body: BodyId, func: FuncId) -> usize {
+fn calls_with_first_parameter(vm: &Vm<'_>, body: BodyId, func: FuncId) -> usize {
     let body = &vm.p.bodies[body];
     let (mut open, mut exprs) = (vec![body.stmt], Vec::new());
     while let Some(stmt) = open.pop() {
@@ -591,7 +594,7 @@ fn set_inactivity_timeout(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let seconds = arg(args, 1).double();
     let mut before = None;
     let mut proto = Proto::Unknown;
-    steer(vm, args, |known| {
+    send_command(vm, args, |known| {
         before = known.facts_mut().timeout.replace(seconds);
         proto = known.proto;
         ConnCommand::Timeout(interval(seconds))
@@ -608,8 +611,8 @@ fn set_inactivity_timeout(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
 
 fn set_threshold(vm: &mut Vm<'_>, args: &[Value], packets: bool) -> Result<Value> {
     let (threshold, is_orig) = (arg(args, 1).count(), arg(args, 2).truth());
-    steer(vm, args, |known| {
-        known.facts_mut().thresholds[place(packets, is_orig)] = threshold;
+    send_command(vm, args, |known| {
+        known.facts_mut().thresholds[threshold_index(packets, is_orig)] = threshold;
         if packets {
             ConnCommand::Packets { threshold, is_orig }
         } else {
@@ -618,20 +621,20 @@ fn set_threshold(vm: &mut Vm<'_>, args: &[Value], packets: bool) -> Result<Value
     })
 }
 
-fn place(packets: bool, is_orig: bool) -> usize {
+fn threshold_index(packets: bool, is_orig: bool) -> usize {
     usize::from(!is_orig) * 2 + usize::from(packets)
 }
 
 fn threshold(vm: &mut Vm<'_>, args: &[Value], packets: bool) -> Result<Value> {
     let is_orig = arg(args, 1).truth();
-    let at = place(packets, is_orig);
+    let at = threshold_index(packets, is_orig);
     with_known(vm, args, |known, _| known.facts().map_or(0, |facts| facts.thresholds[at]))
         .map(Value::Count)
 }
 
 fn set_duration_threshold(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let seconds = arg(args, 1).double();
-    steer(vm, args, |known| {
+    send_command(vm, args, |known| {
         known.facts_mut().duration = seconds;
         ConnCommand::Duration(interval(seconds))
     })
@@ -657,8 +660,8 @@ pub(super) fn record_of(vm: &mut Vm<'_>, fields: Vec<(&str, Value)>) -> Result<V
     let value = vm.new_record(ty, &[], Vec::new())?;
     if let Some(record) = value.record() {
         for (name, value) in fields {
-            if let [Some(place)] = super::plan::places(vm, ty, [name]) {
-                record.set(place, value);
+            if let [Some(offset)] = super::plan::field_offsets(vm, ty, [name]) {
+                record.set(offset, value);
             }
         }
     }
@@ -775,11 +778,11 @@ fn geneve_options(vm: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
 /// until a script sets another one.
 fn reassemble(vm: &mut Vm<'_>, args: &[Value], what: FileCommand, is_usual: bool) -> Result<Value> {
     let traffic = &mut vm.m.state.traffic;
-    if is_usual && !traffic.reassembles_otherwise {
+    if is_usual && !traffic.changed_reassembly {
         return Ok(Value::Bool(traffic.files.contains_key(arg(args, 0).str_bytes())));
     }
-    traffic.reassembles_otherwise = true;
-    steer_file(vm, args, what)
+    traffic.changed_reassembly = true;
+    send_file_command(vm, args, what)
 }
 
 fn lookup_file(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
@@ -795,7 +798,7 @@ fn lookup_file(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
 }
 
 /// Sends a command for the file in the first argument. Returns whether the file exists.
-fn steer_file(vm: &mut Vm<'_>, args: &[Value], what: FileCommand) -> Result<Value> {
+fn send_file_command(vm: &mut Vm<'_>, args: &[Value], what: FileCommand) -> Result<Value> {
     let traffic = &mut vm.m.state.traffic;
     let found = traffic.files.get(arg(args, 0).str_bytes()).map(|(fuid, _)| *fuid);
     if let Some(fuid) = found {
@@ -813,8 +816,8 @@ fn add_file_analyzer(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let (mut path, mut limit, mut counts_gaps) = (None, 0, true);
     if let Some(record) = arg(args, 2).record().filter(|_| analyzer == "Files::ANALYZER_EXTRACT") {
         let field = |vm: &Vm<'_>, record: &Record, name| {
-            let [place] = super::plan::places(vm, record.ty(), [name]);
-            place.map_or(Value::Unset, |place| record.get(place))
+            let [offset] = super::plan::field_offsets(vm, record.ty(), [name]);
+            offset.map_or(Value::Unset, |offset| record.get(offset))
         };
         path = Some(field(vm, record, "extract_filename").text());
         limit = field(vm, record, "extract_limit").count();
@@ -822,22 +825,22 @@ fn add_file_analyzer(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         counts_gaps = !matches!(counts, Value::Bool(false));
         if let Some((fuid, _)) = vm.m.state.traffic.files.get(arg(args, 0).str_bytes()) {
             let fuid = *fuid;
-            vm.m.state.traffic.listening.extract(fuid, arg(args, 2).clone());
+            vm.m.state.traffic.file_contents.extract(fuid, arg(args, 2).clone());
         }
     }
-    if vm.m.state.traffic.disabled_files.contains(&analyzer) {
+    if vm.m.state.traffic.disabled_file_analyzers.contains(&analyzer) {
         return Ok(Value::Bool(false));
     }
-    if super::listening::is_here(&analyzer)
+    if super::file_contents::is_implemented(&analyzer)
         && let Some((fuid, _)) = vm.m.state.traffic.files.get(arg(args, 0).str_bytes())
         && let Some(record) = arg(args, 2).record()
     {
         let fuid = *fuid;
-        let events = super::plan::places(vm, record.ty(), ["chunk_event", "stream_event"]);
-        let events = events.map(|place| Some(record.get(place?).func()?.func));
-        vm.m.state.traffic.listening.add(fuid, &analyzer, events);
+        let events = super::plan::field_offsets(vm, record.ty(), ["chunk_event", "stream_event"]);
+        let events = events.map(|offset| Some(record.get(offset?).func()?.func));
+        vm.m.state.traffic.file_contents.add(fuid, &analyzer, events);
     }
-    steer_file(vm, args, FileCommand::Add { analyzer, path, limit, counts_gaps })
+    send_file_command(vm, args, FileCommand::Add { analyzer, path, limit, counts_gaps })
 }
 
 fn certificate_string(_: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
@@ -877,7 +880,7 @@ mod tests {
 
     /// Whether scripts query planned analyzers, and whether they disable analyzers by id. `body` is that of a handler of
     /// `analyzer_violation_info`.
-    fn asks(body: &str, more: &str) -> (bool, bool) {
+    fn scripts_query(body: &str, more: &str) -> (bool, bool) {
         let code = format!(
             "type ID: record {{ n: count; }};
             global lookup_connection_analyzer_id: function(cid: ID, atype: count): count;
@@ -894,16 +897,16 @@ mod tests {
         let parsed = crate::parse::Parser::new(&mut program, &mut machine, Vec::new()).run([input]);
         assert!(parsed.is_ok() && program.diagnostics.errors == 0, "{code}");
         let vm = machine.with(&mut program);
-        (asks_for_planned(&vm), disables_by_number(&vm))
+        (queries_planned(&vm), disables_by_number(&vm))
     }
 
     #[test]
     fn handlers_of_violations_know_the_number_of_their_analyzer() {
         let lookup = "lookup_connection_analyzer_id(cid, atype)";
-        assert_eq!(asks("", ""), (false, false));
-        assert_eq!(asks(&format!("print {lookup};"), ""), (false, false));
+        assert_eq!(scripts_query("", ""), (false, false));
+        assert_eq!(scripts_query(&format!("print {lookup};"), ""), (false, false));
         let body = format!("local aid = {lookup}; disable_analyzer(cid, aid);");
-        assert_eq!(asks(&body, ""), (false, false));
+        assert_eq!(scripts_query(&body, ""), (false, false));
         for (body, more) in [
             ("print lookup_connection_analyzer_id(cid, 7);", String::new()),
             ("print lookup_connection_analyzer_id(cid, number);", String::new()),
@@ -912,9 +915,9 @@ mod tests {
             ("", format!("event other(atype: count, cid: ID) {{ print {lookup}; }}")),
             ("", format!("function other(atype: count, cid: ID) {{ print {lookup}; }}")),
         ] {
-            assert!(asks(body, &more).0, "{body} {more}");
+            assert!(scripts_query(body, &more).0, "{body} {more}");
         }
-        assert!(asks("disable_analyzer(cid, number);", "").1);
-        assert!(asks("disable_analyzer(cid, 3);", "").1);
+        assert!(scripts_query("disable_analyzer(cid, number);", "").1);
+        assert!(scripts_query("disable_analyzer(cid, 3);", "").1);
     }
 }

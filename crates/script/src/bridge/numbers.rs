@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use gannet_event::Raised;
 
-use super::known::Numbered;
+use super::known::KnownAnalyzer;
 use super::{natives, plan, state};
 use crate::value::Value;
 use crate::vm::Vm;
@@ -16,7 +16,9 @@ pub(super) fn of(vm: &Vm<'_>, event: &Raised<'_>) -> u64 {
     let known = state::first_connection(event)
         .and_then(|state| conns.get(&(state.id, 0)).filter(|known| known.uid == state.uid));
     let Some(known) = known else { return 0 };
-    if let (true, Some([_, sizes])) = (OF_SIZES.contains(&event.decl.name), known.of_no_protocol) {
+    if let (true, Some([_, sizes])) =
+        (OF_SIZES.contains(&event.decl.name), known.transport_analyzers)
+    {
         return sizes;
     }
     let is_named = |prefix: &str| {
@@ -39,7 +41,7 @@ pub(super) fn note(vm: &mut Vm<'_>, args: &[Value]) {
     let (Some(tag), Some(info)) = (args.first(), args.get(1).and_then(Value::record)) else {
         return;
     };
-    let [c, aid] = plan::places(vm, info.ty(), ["c", "aid"]);
+    let [c, aid] = plan::field_offsets(vm, info.ty(), ["c", "aid"]);
     let (Some(c), Some(aid)) = (c.map(|c| info.get(c)), aid.map(|aid| info.get(aid))) else {
         return;
     };
@@ -57,13 +59,18 @@ pub(super) fn note_websocket(vm: &mut Vm<'_>, args: &[Value]) {
 fn note_number(vm: &mut Vm<'_>, tag: &Value, c: &Value, aid: &Value) {
     let (Some(record), true) = (c.record(), aid.is_set()) else { return };
     let number = aid.count();
-    let [id] = plan::places(vm, record.ty(), ["id"]);
+    let [id] = plan::field_offsets(vm, record.ty(), ["id"]);
     let Some(key) = id.and_then(|id| natives::conn_id(vm, &record.get(id))) else { return };
     let prefix = state::prefix(vm, tag);
     if let Some(known) = vm.m.state.traffic.conns.get_mut(&key)
         && known.record.as_ref().is_some_and(|known| Rc::ptr_eq(known, record))
         && !known.analyzers.iter().any(|known| known.number == number)
     {
-        known.analyzers.push(Numbered { tag: tag.clone(), number, prefix, is_disabled: false });
+        known.analyzers.push(KnownAnalyzer {
+            tag: tag.clone(),
+            number,
+            prefix,
+            is_disabled: false,
+        });
     }
 }

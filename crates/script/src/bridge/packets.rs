@@ -88,7 +88,7 @@ struct Dump {
 
 /// Maximum number of open captures. Beyond it, the capture that was written to least recently is closed, and opened again for
 /// its next packet.
-const OPEN: usize = 64;
+const MAX_OPEN: usize = 64;
 /// The snapshot length in the header of captures.
 const SNAPLEN: u32 = 9_216;
 
@@ -115,7 +115,7 @@ impl Dumps {
     /// Appends a packet to a capture, which is created if it does not exist.
     pub(crate) fn write(&mut self, path: &str, packet: &Packet) -> std::io::Result<()> {
         if !self.open.contains_key(path) {
-            if self.open.len() >= OPEN {
+            if self.open.len() >= MAX_OPEN {
                 let oldest = self.open.iter().min_by_key(|(_, dump)| dump.last);
                 if let Some(oldest) = oldest.map(|(path, _)| path.clone()) {
                     self.close(oldest);
@@ -174,8 +174,8 @@ fn dump_packet(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let path = arg(args, 1).text();
     let Some(record) = arg(args, 0).record() else { return Ok(Value::Bool(false)) };
     let names = ["ts_sec", "ts_usec", "len", "data"];
-    let [seconds, micros, len, data] = plan::places(vm, record.ty(), names)
-        .map(|place| place.map_or(Value::Unset, |place| record.get(place)));
+    let [seconds, micros, len, data] = plan::field_offsets(vm, record.ty(), names)
+        .map(|offset| offset.map_or(Value::Unset, |offset| record.get(offset)));
     let nanos = |count: u64, unit| i64::try_from(count).unwrap_or(i64::MAX).saturating_mul(unit);
     let seconds = nanos(seconds.count(), 1_000_000_000);
     let nanos = seconds.saturating_add(nanos(micros.count(), 1_000));
@@ -217,7 +217,7 @@ fn packet_source(vm: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
     const NO_NETMASK: u64 = 0xffff_ffff;
     let traffic = &vm.m.state.traffic;
     let mut fields = vec![Value::Bool(traffic.is_live)];
-    if traffic.reads || traffic.is_live {
+    if traffic.reads_capture || traffic.is_live {
         let link_type = traffic.link_type.map_or(Value::Unset, |link| Value::Int(link as i64));
         fields.extend([Value::string(&traffic.capture), link_type, Value::Count(NO_NETMASK)]);
     }
@@ -293,12 +293,12 @@ pub(super) fn delivers(vm: &Vm<'_>, transport: &str, args: &[Value]) -> bool {
         found.is_some_and(|found| !matches!(found, Value::Bool(false)))
     };
     let Some(record) = args.first().and_then(Value::record) else { return false };
-    let [id] = plan::places(vm, record.ty(), ["id"]);
+    let [id] = plan::field_offsets(vm, record.ty(), ["id"]);
     let Some(id) = id.map(|id| record.get(id)) else { return false };
     let Some(id) = id.record() else { return false };
     let by_responder = vm.global_named("udp_content_delivery_ports_use_resp").truth();
-    let [orig, resp] = plan::places(vm, id.ty(), ["orig_p", "resp_p"]);
-    let port = |place: Option<usize>| place.map_or(Value::Unset, |place| id.get(place));
+    let [orig, resp] = plan::field_offsets(vm, id.ty(), ["orig_p", "resp_p"]);
+    let port = |offset: Option<usize>| offset.map_or(Value::Unset, |offset| id.get(offset));
     let (orig, resp) = (port(orig), port(resp));
     if transport == "udp" && (has("udp_content_ports", &orig) || has("udp_content_ports", &resp)) {
         return true;

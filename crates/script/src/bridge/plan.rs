@@ -7,7 +7,7 @@ use gannet_base::{ConnId, LinkState, Proto};
 use gannet_event::{Param, Raised, Reader, Type};
 
 use super::conn_plan::ConnPlan;
-use super::repeated::{self, Last};
+use super::repeated::{self, LastRecord};
 use super::state::States;
 use super::traffic::Certificate;
 use super::used::UsedParts;
@@ -41,11 +41,11 @@ pub(super) enum Plan {
     /// A record of this type: the offset of its last field that is set, and for each packed field its offset and plan.
     Record(TypeId, u32, Vec<(Option<u32>, Plan)>),
     /// A record that consecutive events share.
-    Repeated(Rc<RefCell<Last>>, Box<Plan>),
+    Repeated(Rc<RefCell<LastRecord>>, Box<Plan>),
     /// `connection`
     Connection(TypeId),
     /// A `connection` whose record lives for one event, unless scripts have one already.
-    Brief(TypeId, Rc<ConnPlan>),
+    Temporary(TypeId, Rc<ConnPlan>),
     /// `conn_id`
     ConnId(IdPlan),
     /// `fa_file`
@@ -78,7 +78,7 @@ fn read_same(tag: Tag, vm: &Vm<'_>, from: &mut Reader<'_>) -> Option<Value> {
         Tag::Double => Value::Double(from.double()?),
         Tag::Time => Value::Time(exact(from.nanos()?)),
         Tag::Interval => Value::Interval(from.double()?),
-        Tag::String => vm.m.state.traffic.named(from.bytes()?),
+        Tag::String => vm.m.state.traffic.string_arg(from.bytes()?),
         Tag::Port => {
             let (number, proto) = from.port()?;
             port(number, proto)
@@ -241,18 +241,18 @@ impl Plan {
                 None => Ok(Value::Unset),
             };
         }
-        if let (Self::Brief(to, plan), Type::Connection) = (self, ty) {
+        if let (Self::Temporary(to, plan), Type::Connection) = (self, ty) {
             let found = from.index().and_then(|index| Some((index, event.connection(index)?)));
             return match found {
-                Some((index, state)) if states.is_more(vm, plan, state) => {
+                Some((index, state)) if states.needs_stored_record(vm, plan, state) => {
                     states.shown(vm, *to, (event.version(), index), state)
                 }
-                Some((_, state)) => plan.brief(vm, state),
+                Some((_, state)) => plan.temporary(vm, state),
                 None => Ok(Value::Unset),
             };
         }
         if let Self::Repeated(last, plan) = self {
-            let again = last.borrow().again(from);
+            let again = last.borrow().get_if_equal(from);
             return match again {
                 Some(value) => Ok(value),
                 None => {
@@ -478,7 +478,7 @@ pub(super) fn port(number: u16, proto: Proto) -> Value {
 }
 
 /// The offsets of the fields of these names; `None` for fields that do not exist.
-pub(super) fn places<const N: usize>(
+pub(super) fn field_offsets<const N: usize>(
     vm: &Vm<'_>,
     ty: TypeId,
     names: [&str; N],
@@ -490,7 +490,7 @@ pub(super) fn places<const N: usize>(
 /// Creates `conn_id` records.
 pub(super) struct IdPlan {
     ty: TypeId,
-    places: [Option<usize>; 5],
+    offsets: [Option<usize>; 5],
     /// The largest of these offsets.
     last: u32,
     /// Offset of `ctx` and those of its `vlan` and `inner_vlan`, if these distinguish connections.
@@ -498,36 +498,38 @@ pub(super) struct IdPlan {
 }
 
 /// Whether the field at an offset is used.
-pub(super) fn is_used(place: usize, used: &UsedParts) -> bool {
-    *used_at(place, used) != UsedParts::Nothing
+pub(super) fn is_used(offset: usize, used: &UsedParts) -> bool {
+    *used_at(offset, used) != UsedParts::Nothing
 }
 
 /// Removes the offsets of unused fields.
-pub(super) fn narrow<const N: usize>(places: &mut [Option<usize>; N], used: &UsedParts) {
-    for place in places {
-        *place = place.filter(|place| is_used(*place, used));
+pub(super) fn narrow<const N: usize>(offsets: &mut [Option<usize>; N], used: &UsedParts) {
+    for offset in offsets {
+        *offset = offset.filter(|offset| is_used(*offset, used));
     }
 }
 
 /// The used parts of the field at an offset.
-pub(super) fn used_at(place: usize, used: &UsedParts) -> &UsedParts {
-    match (used, u32::try_from(place)) {
-        (UsedParts::Fields(fields), Ok(place)) => fields.get(&place).unwrap_or(&UsedParts::Nothing),
+pub(super) fn used_at(offset: usize, used: &UsedParts) -> &UsedParts {
+    match (used, u32::try_from(offset)) {
+        (UsedParts::Fields(fields), Ok(offset)) => {
+            fields.get(&offset).unwrap_or(&UsedParts::Nothing)
+        }
         _ => used,
     }
 }
 
 /// The largest of these offsets, 0 if there are none.
-pub(super) fn last_of(places: impl IntoIterator<Item = Option<usize>>) -> u32 {
-    let last = places.into_iter().flatten().max();
+pub(super) fn last_of(offsets: impl IntoIterator<Item = Option<usize>>) -> u32 {
+    let last = offsets.into_iter().flatten().max();
     last.map_or(0, |last| u32::try_from(last).unwrap_or(u32::MAX))
 }
 
 impl IdPlan {
     /// Removes fields that are not used.
     pub(super) fn narrowed(mut self, used: &UsedParts) -> Self {
-        narrow(&mut self.places, used);
-        self.last = last_of(self.places);
+        narrow(&mut self.offsets, used);
+        self.last = last_of(self.offsets);
         if self.tags.is_some_and(|(ctx, _)| !is_used(ctx, used)) {
             self.tags = None;
         }
@@ -536,16 +538,16 @@ impl IdPlan {
 
     pub(super) fn new(vm: &Vm<'_>, ty: TypeId) -> Self {
         let names = ["orig_h", "orig_p", "resp_h", "resp_p", "proto"];
-        let [ctx] = places(vm, ty, ["ctx"]);
+        let [ctx] = field_offsets(vm, ty, ["ctx"]);
         let tags = ctx.and_then(|ctx| {
             let field = vm.p.types.record(ty)?.fields.get(ctx)?.ty;
-            let [vlan, inner_vlan] = places(vm, field, ["vlan", "inner_vlan"]);
+            let [vlan, inner_vlan] = field_offsets(vm, field, ["vlan", "inner_vlan"]);
             let fields = &vm.p.types.record(field)?.fields;
-            let is_int = |place: &usize| fields.get(*place).is_some_and(|f| f.ty == TypeId::INT);
+            let is_int = |offset: &usize| fields.get(*offset).is_some_and(|f| f.ty == TypeId::INT);
             Some((ctx, [vlan.filter(is_int)?, inner_vlan.filter(is_int)?]))
         });
-        let places = places(vm, ty, names);
-        Self { ty, last: last_of(places), places, tags }
+        let offsets = field_offsets(vm, ty, names);
+        Self { ty, last: last_of(offsets), offsets, tags }
     }
 
     pub(super) fn value(
@@ -556,8 +558,8 @@ impl IdPlan {
         number: u8,
     ) -> Result<Value, Stop> {
         vm.new_record_with(self.ty, self.last, |_, fields| {
-            for (place, value) in self.places.iter().zip(Self::values(id, proto, number)) {
-                if let Some(field) = place.and_then(|place| fields.get_mut(place)) {
+            for (offset, value) in self.offsets.iter().zip(Self::values(id, proto, number)) {
+                if let Some(field) = offset.and_then(|offset| fields.get_mut(offset)) {
                     *field = value;
                 }
             }
@@ -567,9 +569,9 @@ impl IdPlan {
 
     /// Sets the fields of a `conn_id`.
     pub(super) fn fill(&self, record: &Record, id: &ConnId, proto: Proto, number: u8) {
-        for (place, value) in self.places.iter().zip(Self::values(id, proto, number)) {
-            if let Some(place) = place {
-                record.set(*place, value);
+        for (offset, value) in self.offsets.iter().zip(Self::values(id, proto, number)) {
+            if let Some(offset) = offset {
+                record.set(*offset, value);
             }
         }
     }
@@ -600,7 +602,7 @@ impl IdPlan {
 
     /// The fields `orig_h`, `orig_p`, `resp_h`, `resp_p` and `proto` of a `conn_id`.
     pub(super) fn fields(&self, record: &Record) -> [Value; 5] {
-        self.places.map(|place| place.map_or(Value::Unset, |place| record.get(place)))
+        self.offsets.map(|offset| offset.map_or(Value::Unset, |offset| record.get(offset)))
     }
 
     /// Whether VLAN tags distinguish connections.
@@ -610,12 +612,12 @@ impl IdPlan {
 
     /// Sets the VLAN tags of a `conn_id`.
     pub(super) fn set_tags(&self, id: &Value, tags: [Option<u16>; 2]) {
-        let Some((ctx, places)) = self.tags else { return };
+        let Some((ctx, offsets)) = self.tags else { return };
         let Some(ctx) = id.record().map(|id| id.get(ctx)) else { return };
         let Some(ctx) = ctx.record() else { return };
-        for (place, tag) in places.into_iter().zip(tags) {
+        for (offset, tag) in offsets.into_iter().zip(tags) {
             if let Some(tag) = tag {
-                ctx.set(place, Value::Int(i64::from(tag)));
+                ctx.set(offset, Value::Int(i64::from(tag)));
             }
         }
     }
@@ -625,7 +627,7 @@ impl IdPlan {
         let Some((ctx, [vlan, inner_vlan])) = self.tags else { return 0 };
         let ctx = id.get(ctx);
         let Some(ctx) = ctx.record() else { return 0 };
-        let tag = |place| match ctx.get(place) {
+        let tag = |offset| match ctx.get(offset) {
             Value::Int(tag) => u16::try_from(tag).ok(),
             _ => None,
         };
@@ -635,7 +637,7 @@ impl IdPlan {
 
     /// Whether a `conn_id` has this originator address and port.
     pub(super) fn is_of(&self, record: &Record, id: &ConnId) -> bool {
-        let [Some(host), Some(port), ..] = self.places else { return true };
+        let [Some(host), Some(port), ..] = self.offsets else { return true };
         let cells = record.stored();
         cells.get(host).and_then(Value::addr_bytes) == Some(id.orig_h.octets())
             && matches!(cells.get(port), Some(Value::Port(port)) if port.number == id.orig_p)

@@ -19,15 +19,15 @@ use crate::walk;
 
 /// The last record of a type.
 #[derive(Debug, Default)]
-pub(super) struct Last {
+pub(super) struct LastRecord {
     /// The packed bytes that it was created from. No packed value of a type is a prefix of another.
     bytes: Vec<u8>,
     value: Value,
 }
 
-impl Last {
+impl LastRecord {
     /// Returns the record and advances the reader if the next bytes are those that the record was created from.
-    pub(super) fn again(&self, from: &mut Reader<'_>) -> Option<Value> {
+    pub(super) fn get_if_equal(&self, from: &mut Reader<'_>) -> Option<Value> {
         if !self.value.is_set() || !from.rest().starts_with(&self.bytes) {
             return None;
         }
@@ -49,12 +49,12 @@ impl Last {
 pub(super) struct Repeated {
     /// The record types that scripts change; `None` before the program was searched.
     changed: Option<HashSet<TypeId>>,
-    lasts: HashMap<TypeId, Option<Rc<RefCell<Last>>>>,
+    lasts: HashMap<TypeId, Option<Rc<RefCell<LastRecord>>>>,
 }
 
 /// The last record of a type, if events share it: several handled events have a parameter of this type, its fields are
 /// atomic, and no script changes one.
-pub(super) fn of(vm: &Vm<'_>, ty: TypeId) -> Option<Rc<RefCell<Last>>> {
+pub(super) fn of(vm: &Vm<'_>, ty: TypeId) -> Option<Rc<RefCell<LastRecord>>> {
     // Under seeds, strings may be names that change from event to event. An event trace reveals shared records.
     if vm.m.state.traffic.names.is_some() || vm.m.event_trace.is_some() {
         return None;
@@ -152,8 +152,8 @@ mod tests {
     #[test]
     fn the_last_record_is_that_of_the_same_bytes() {
         let bytes = [1, 2, 3, 4];
-        let mut last = Last::default();
-        assert_eq!(last.again(&mut Reader::new(&bytes)).map(|value| value.count()), None);
+        let mut last = LastRecord::default();
+        assert_eq!(last.get_if_equal(&mut Reader::new(&bytes)).map(|value| value.count()), None);
         let (begin, mut end) = (Reader::new(&bytes), Reader::new(&bytes));
         end.advance(3);
         last.set(&begin, &end, &Value::Count(7));
@@ -163,7 +163,7 @@ mod tests {
             (vec![1, 2], None, vec![1, 2]),
         ] {
             let mut reader = Reader::new(&bytes);
-            assert_eq!(last.again(&mut reader).map(|value| value.count()), found);
+            assert_eq!(last.get_if_equal(&mut reader).map(|value| value.count()), found);
             assert_eq!(reader.rest(), rest);
         }
     }

@@ -4,7 +4,7 @@ use gannet_base::{ConnId, Proto};
 use gannet_event::{ConnCommand, Raised, Value as Head};
 
 use super::known::Known;
-use super::natives::{conn_id, steer};
+use super::natives::{conn_id, send_command};
 use super::state::{first_connection, key};
 use super::traffic::Traffic;
 use crate::bif::{Table, arg};
@@ -41,13 +41,13 @@ pub(crate) const TABLE: Table = &[
 ];
 
 /// Functions that return sequence numbers.
-pub(super) const OF_SEQUENCES: [&str; 2] = ["get_orig_seq", "get_resp_seq"];
+pub(super) const SEQUENCE_READERS: [&str; 2] = ["get_orig_seq", "get_resp_seq"];
 
 /// Functions that read or set login states.
-pub(super) const OF_LOGINS: [&str; 2] = ["get_login_state", "set_login_state"];
+pub(super) const LOGIN_FUNCTIONS: [&str; 2] = ["get_login_state", "set_login_state"];
 
 /// Data that a script matches against signatures.
-pub(crate) struct Match {
+pub(crate) struct MatchRequest {
     /// The connection.
     pub(super) key: (ConnId, u32),
     pub(super) kind: Kind,
@@ -82,7 +82,7 @@ pub(super) fn note(traffic: &mut Traffic, event: &Raised<'_>) {
 /// The `id` of the connection in the first argument.
 fn id(vm: &Vm<'_>, args: &[Value]) -> Value {
     let Some(c) = arg(args, 0).record() else { return Value::Unset };
-    let [id] = super::plan::places(vm, c.ty(), ["id"]);
+    let [id] = super::plan::field_offsets(vm, c.ty(), ["id"]);
     id.map_or(Value::Unset, |id| c.get(id))
 }
 
@@ -97,7 +97,7 @@ fn skip(vm: &mut Vm<'_>, args: &[Value], what: ConnCommand) -> Result<bool> {
     let id = id(vm, args);
     match conn_id(vm, &id) {
         Some(key) if vm.m.state.traffic.conns.contains_key(&key) => {
-            steer(vm, &[id], |_| what).map(|found| found.truth())
+            send_command(vm, &[id], |_| what).map(|found| found.truth())
         }
         _ => Ok(false),
     }
@@ -117,7 +117,7 @@ fn set_login_state(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let found = known(vm, args).and_then(|known| known.facts_mut().login.as_mut());
     let Some(state) = found else { return Ok(Value::Bool(false)) };
     *state = number;
-    steer(vm, args, |_| ConnCommand::Login { state: u64::from(number) })
+    send_command(vm, args, |_| ConnCommand::Login { state: u64::from(number) })
 }
 
 /// The match runs after the queued events were handled.
@@ -130,8 +130,8 @@ fn match_signatures(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     if let (Some(key), Some(kind)) = (conn_id(vm, &id), kind) {
         let [begins, ends, is_orig, fresh] = [3, 4, 5, 6].map(|at| arg(args, at).truth());
         let data = arg(args, 2).str_bytes().to_vec();
-        let wanted = Match { key, kind, data, begins, ends, is_orig, fresh };
-        vm.m.state.traffic.matches.push(wanted);
+        let request = MatchRequest { key, kind, data, begins, ends, is_orig, fresh };
+        vm.m.state.traffic.matches.push(request);
     }
     Ok(Value::Bool(true))
 }

@@ -66,7 +66,8 @@ fn likely_ports(vm: &mut Vm<'_>) {
 
 /// Link types whose packets `PacketAnalyzer::SKIP` analyzes after their first bytes.
 fn skipped_bytes(vm: &mut Vm<'_>) {
-    let [root, skip] = ["ROOT", "SKIP"].map(|name| vm.enum_named(&format!("{PACKET}{name}")));
+    let [root, skip] =
+        ["ROOT", "SKIP"].map(|name| vm.enum_named(&format!("{PACKET_PREFIX}{name}")));
     if !skip.is_set() {
         return;
     }
@@ -74,11 +75,11 @@ fn skipped_bytes(vm: &mut Vm<'_>) {
     let default = natives::tag_name(vm, &vm.global_named("PacketAnalyzer::SKIP::default_analyzer"));
     let mapped = vm.m.state.packet_analyzers.iter();
     let skipping = mapped.filter(|(_, child)| child.int() == skip.int());
-    let mut places: Vec<_> = skipping.map(|((parent, number), _)| (*parent, *number)).collect();
-    places.sort_unstable();
-    for (parent, number) in places {
+    let mut parents: Vec<_> = skipping.map(|((parent, number), _)| (*parent, *number)).collect();
+    parents.sort_unstable();
+    for (parent, number) in parents {
         match u32::try_from(number) {
-            Ok(link_type) if parent == root.int() && default == format!("{PACKET}IP") => {
+            Ok(link_type) if parent == root.int() && default == format!("{PACKET_PREFIX}IP") => {
                 vm.m.state.traffic.skips_bytes = true;
                 vm.m.state.traffic.commands.push(Command::SkipBytes { link_type, bytes });
             }
@@ -91,7 +92,7 @@ fn skipped_bytes(vm: &mut Vm<'_>) {
 }
 
 /// Prefix of the names of packet analyzers.
-const PACKET: &str = "PacketAnalyzer::ANALYZER_";
+const PACKET_PREFIX: &str = "PacketAnalyzer::ANALYZER_";
 
 /// Packet counts at which connections are reported, if scripts handle that.
 fn packet_thresholds(vm: &mut Vm<'_>) {
@@ -118,15 +119,15 @@ fn tunnel_ports(vm: &mut Vm<'_>) {
     let mut ports: Vec<_> = of_udp.filter_map(port).collect();
     ports.sort_unstable();
     let usual =
-        USUAL_TUNNELS.map(|(port, name)| (port, format!("PacketAnalyzer::ANALYZER_{name}")));
+        DEFAULT_TUNNELS.map(|(port, name)| (port, format!("PacketAnalyzer::ANALYZER_{name}")));
     if !ports.is_empty() && ports != usual {
-        vm.m.state.traffic.has_own_tunnels = true;
+        vm.m.state.traffic.has_other_tunnels = true;
         vm.m.state.traffic.commands.push(Command::TunnelPorts(ports));
     }
 }
 
 /// The UDP ports of tunnels that Zeek's scripts register, sorted.
-const USUAL_TUNNELS: [(u16, &str); 7] = [
+const DEFAULT_TUNNELS: [(u16, &str); 7] = [
     (2123, "GTPV1"),
     (2152, "GTPV1"),
     (3544, "TEREDO"),

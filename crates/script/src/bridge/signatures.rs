@@ -6,7 +6,7 @@ use std::rc::Rc;
 use gannet_base::{Proto, Uid};
 use gannet_event::{Command, ConnCommand, ConnState, Raised, Value as Head};
 
-use super::requests::Match;
+use super::requests::MatchRequest;
 use super::state::{States, first_connection};
 use crate::evaluate::Stop;
 use crate::ids::{FuncId, GlobalId};
@@ -57,7 +57,7 @@ pub(super) struct Matching {
     /// so far.
     effects: VecDeque<Effect>,
     limits: Limits,
-    keeps_data: bool,
+    buffers_data: bool,
 }
 
 /// Limits of the data that is matched in a connection (`dpd_buffer_size` and others).
@@ -85,11 +85,11 @@ struct Matched {
 enum Stage {
     /// Data is buffered for analyzers that are started later.
     #[default]
-    Keeping,
+    Buffering,
     /// Data is matched, not buffered.
     Matching,
     /// Data is ignored.
-    Over,
+    Done,
 }
 
 enum Effect {
@@ -105,9 +105,9 @@ impl Matching {
             only_beginning: vm.global_named("dpd_match_only_beginning").truth(),
             late_match_stops: vm.global_named("dpd_late_match_stop").truth(),
         };
-        let keeps_data = loaded.signatures.starts_analyzers();
+        let buffers_data = loaded.signatures.starts_analyzers();
         let (conns, effects) = (HashMap::new(), VecDeque::new());
-        Self { loaded, conns, effects, limits, keeps_data }
+        Self { loaded, conns, effects, limits, buffers_data }
     }
 
     /// Handles an event of the analysis. Returns whether only signatures need it.
@@ -120,7 +120,7 @@ impl Matching {
         let name = event.decl.name;
         let Some(what) = name.strip_prefix("gannet::signature_") else {
             if self.loaded.needs(name) {
-                self.item(vm, states, event)?;
+                self.protocol_item(vm, states, event)?;
             } else if name == "connection_flipped"
                 && let Some(matched) =
                     first_connection(event).and_then(|state| self.conns.get_mut(&state.uid))
@@ -148,7 +148,7 @@ impl Matching {
             }
             ("data", [.., contents]) => {
                 let contents = bytes(contents);
-                let next = keep(&mut matched, &self.limits, self.keeps_data, is_orig, contents);
+                let next = buffer(&mut matched, &self.limits, self.buffers_data, is_orig, contents);
                 let fresh = state.proto == Proto::Icmp;
                 let item =
                     Item { kind: Kind::Payload, data: contents, begins: false, ends: false, fresh };
@@ -158,7 +158,7 @@ impl Matching {
                 }
                 let stop = host.stop;
                 self.flush(vm, state, &mut matched);
-                if next == Stage::Over {
+                if next == Stage::Done {
                     matched.data = Vec::new();
                     let what = ConnCommand::Unmatched;
                     vm.m.state.traffic.commands.push(command(state, what));
@@ -185,7 +185,7 @@ impl Matching {
     }
 
     /// Handles an event of a protocol whose arguments are matched.
-    fn item(
+    fn protocol_item(
         &mut self,
         vm: &mut Vm<'_>,
         states: &mut States,
@@ -250,21 +250,25 @@ impl Matching {
     }
 
     /// Matches the data that scripts passed to `match_signatures`.
-    pub(super) fn by_scripts(&mut self, vm: &mut Vm<'_>, states: &mut States) -> Result<(), Stop> {
-        for wanted in std::mem::take(&mut vm.m.state.traffic.matches) {
-            let Some((record, state)) = super::state::known_to_rules(vm, &wanted.key) else {
+    pub(super) fn match_requested(
+        &mut self,
+        vm: &mut Vm<'_>,
+        states: &mut States,
+    ) -> Result<(), Stop> {
+        for request in std::mem::take(&mut vm.m.state.traffic.matches) {
+            let Some((record, state)) = super::state::state_for_rules(vm, &request.key) else {
                 continue;
             };
             let mut matched = self.conns.remove(&state.uid).unwrap_or_default();
             let loaded = Rc::clone(&self.loaded);
             let mut host = ScriptHost::new(vm, states, &state, &loaded, &mut self.effects);
             host.record = Some(record);
-            let (conn, is_orig) = (&mut matched.conn, wanted.is_orig);
+            let (conn, is_orig) = (&mut matched.conn, request.is_orig);
             if !conn.has_begun(is_orig) {
                 loaded.signatures.begin(conn, is_orig, None, &mut host);
             }
-            let Match { kind, begins, ends, fresh, .. } = wanted;
-            let item = Item { kind, data: &wanted.data, begins, ends, fresh };
+            let MatchRequest { kind, begins, ends, fresh, .. } = request;
+            let item = Item { kind, data: &request.data, begins, ends, fresh };
             loaded.signatures.feed(conn, is_orig, &item, &mut host);
             let stop = host.stop;
             self.flush(vm, &state, &mut matched);
@@ -290,7 +294,7 @@ impl Matching {
                         vm.queue_named("protocol_late_match", vec![record, tag]);
                     }
                     if self.limits.late_match_stops {
-                        matched.stage = Stage::Over;
+                        matched.stage = Stage::Done;
                     }
                 }
                 Effect::Start(analyzer) => {
@@ -325,19 +329,25 @@ impl Matching {
 }
 
 /// Buffers data for analyzers that start later. Returns the stage for the data that follows.
-fn keep(matched: &mut Matched, limits: &Limits, keeps: bool, is_orig: bool, data: &[u8]) -> Stage {
-    if matched.stage != Stage::Keeping || data.is_empty() {
+fn buffer(
+    matched: &mut Matched,
+    limits: &Limits,
+    buffers: bool,
+    is_orig: bool,
+    data: &[u8],
+) -> Stage {
+    if matched.stage != Stage::Buffering || data.is_empty() {
         return matched.stage;
     }
     matched.bytes += data.len() as u64;
     matched.chunks += 1;
-    if keeps {
+    if buffers {
         matched.data.push((is_orig, data.to_vec()));
     }
     if matched.bytes <= limits.bytes && matched.chunks <= limits.chunks {
-        return Stage::Keeping;
+        return Stage::Buffering;
     }
-    if limits.only_beginning { Stage::Over } else { Stage::Matching }
+    if limits.only_beginning { Stage::Done } else { Stage::Matching }
 }
 
 fn command(state: &ConnState, what: ConnCommand) -> Command {
@@ -368,12 +378,12 @@ fn small(head: &Option<Head<'_>>) -> u8 {
 /// Adds types to the `fa_metadata` of a file.
 fn add_types(vm: &mut Vm<'_>, meta: &Rc<Record>, own: Vec<(i64, Vec<u8>)>) -> Result<(), Stop> {
     let names = ["mime_type", "mime_types", "inferred"];
-    let [mime, types, inferred] = super::plan::places(vm, meta.ty(), names);
+    let [mime, types, inferred] = super::plan::field_offsets(vm, meta.ty(), names);
     let (Some(mime), Some(types), Some(inferred)) = (mime, types, inferred) else { return Ok(()) };
     let Some(record) = vm.p.types.record(meta.ty()) else { return Ok(()) };
     let Some(list) = record.fields.get(types).map(|field| field.ty) else { return Ok(()) };
     let Some(element) = vm.p.types.element(list) else { return Ok(()) };
-    let [strength, name] = super::plan::places(vm, element, ["strength", "mime"]);
+    let [strength, name] = super::plan::field_offsets(vm, element, ["strength", "mime"]);
     let (Some(strength), Some(name)) = (strength, name) else { return Ok(()) };
     let mut all = own;
     if let Value::Vector(known) = meta.get(types) {
@@ -430,7 +440,7 @@ impl<'a, 'b> ScriptHost<'a, 'b> {
     }
 
     /// `signature_state`
-    fn value(&mut self, rule: &Rule, place: &MatchContext<'_>) -> Result<Value, Stop> {
+    fn value(&mut self, rule: &Rule, context: &MatchContext<'_>) -> Result<Value, Stop> {
         let (Some(ty), Some(conn)) =
             (self.vm.type_named("signature_state"), self.vm.type_named("connection"))
         else {
@@ -443,25 +453,25 @@ impl<'a, 'b> ScriptHost<'a, 'b> {
         let fields = vec![
             Value::string(&*rule.id),
             conn,
-            Value::Bool(place.is_orig),
-            Value::Count(place.payload_size as u64),
+            Value::Bool(context.is_orig),
+            Value::Count(context.payload_size as u64),
         ];
         self.vm.new_record(ty, &[0, 1, 2, 3], fields)
     }
 
-    fn eval(&mut self, rule: &Rule, number: u32, place: &MatchContext<'_>) -> Result<bool, Stop> {
+    fn eval(&mut self, rule: &Rule, number: u32, context: &MatchContext<'_>) -> Result<bool, Stop> {
         let global = usize::try_from(number).ok().and_then(|at| self.loaded.conditions.get(at));
         let Some(global) = global.copied() else { return Ok(false) };
         let value = self.vm.global(global);
         if let Value::Func(func) = &value {
-            let state = self.value(rule, place)?;
-            let data = Value::string(place.data.unwrap_or_default());
+            let state = self.value(rule, context)?;
+            let data = Value::string(context.data.unwrap_or_default());
             return Ok(self.vm.call(func, &[state, data])?.truth());
         }
         if !value.is_set() {
             if let crate::symbols::GlobalKind::Function(func) = self.vm.p.globals[global].kind {
-                let state = self.value(rule, place)?;
-                let data = Value::string(place.data.unwrap_or_default());
+                let state = self.value(rule, context)?;
+                let data = Value::string(context.data.unwrap_or_default());
                 return Ok(self.vm.call_func(func, &[state, data])?.truth());
             }
             self.vm.report(crate::diagnostics::Severity::Error, "undefined value");
@@ -473,15 +483,15 @@ impl<'a, 'b> ScriptHost<'a, 'b> {
         &mut self,
         rule: &Rule,
         (event, message): (u32, Option<&[u8]>),
-        place: &MatchContext<'_>,
+        context: &MatchContext<'_>,
     ) -> Result<(), Stop> {
         let event = usize::try_from(event).ok().and_then(|at| self.loaded.events.get(at));
         let Some((func, takes_end)) = event.copied() else { return Ok(()) };
-        let mut args = vec![self.value(rule, place)?];
+        let mut args = vec![self.value(rule, context)?];
         args.extend(message.map(Value::string));
-        args.push(Value::string(place.data.unwrap_or_default()));
+        args.push(Value::string(context.data.unwrap_or_default()));
         if takes_end {
-            args.push(Value::Count(place.end));
+            args.push(Value::Count(context.end));
         }
         self.effects.push_back(Effect::Event(func, args));
         Ok(())
@@ -498,12 +508,12 @@ impl<'a, 'b> ScriptHost<'a, 'b> {
 }
 
 impl Host for ScriptHost<'_, '_> {
-    fn holds(&mut self, rule: &Rule, condition: Condition, place: &MatchContext<'_>) -> bool {
+    fn holds(&mut self, rule: &Rule, condition: Condition, context: &MatchContext<'_>) -> bool {
         /// Zeek's highest endpoint state before a connection is established.
         const BEFORE: u8 = 2;
         let side = |bits: u8| {
-            !(bits & states::ORIGINATOR != 0 && !place.is_orig
-                || bits & states::RESPONDER != 0 && place.is_orig)
+            !(bits & states::ORIGINATOR != 0 && !context.is_orig
+                || bits & states::RESPONDER != 0 && context.is_orig)
         };
         match condition {
             Condition::Tcp(bits) => {
@@ -517,17 +527,17 @@ impl Host for ScriptHost<'_, '_> {
             }
             Condition::SameIp => self.state.id.orig_h == self.state.id.resp_h,
             Condition::Eval(number) => {
-                let result = self.eval(rule, number, place);
+                let result = self.eval(rule, number, context);
                 self.catch(result)
             }
             Condition::IpOptions | Condition::PayloadSize(_) => false,
         }
     }
 
-    fn act(&mut self, rule: &Rule, action: &Action, place: &MatchContext<'_>) {
+    fn act(&mut self, rule: &Rule, action: &Action, context: &MatchContext<'_>) {
         match action {
             Action::Event { event, message } => {
-                let result = self.event(rule, (*event, message.as_deref()), place);
+                let result = self.event(rule, (*event, message.as_deref()), context);
                 self.catch(result);
             }
             Action::Enable { analyzer, inner } => {

@@ -8,8 +8,8 @@ use gannet_event::{ConnState, EndpointState, FileState, Raised, Type, Value as H
 use hashbrown::HashMap;
 
 use super::conn_plan::ConnPlan;
-use super::known::{Key, Known, Numbered};
-use super::plan::{IdPlan, places, seconds};
+use super::known::{Key, Known, KnownAnalyzer};
+use super::plan::{IdPlan, field_offsets, seconds};
 use super::traffic::Traffic;
 use crate::evaluate::Stop;
 use crate::ids::TypeId;
@@ -25,7 +25,7 @@ pub(super) struct States {
     files: HashMap<Uid, Rc<Record>>,
     file_plan: Option<FilePlan>,
     /// Connections and files whose records are dropped at the end of this drain.
-    gone: Vec<Removed>,
+    removed: Vec<Removed>,
     /// Version of events and, by connection index, the records that are current for this version.
     shown: (u64, Vec<Option<Rc<Record>>>),
 }
@@ -41,17 +41,21 @@ struct FilePlan {
     ty: TypeId,
     /// `id`, `parent_id`, `source`, `is_orig`, `last_active`, `seen_bytes`, `total_bytes`, `missing_bytes`,
     /// `overflow_bytes`, `timeout_interval`, `bof_buffer`.
-    places: [Option<usize>; 11],
+    offsets: [Option<usize>; 11],
     conns: Option<(usize, TypeId, IdPlan)>,
 }
 
 impl States {
     /// Handles `gannet::analyzer_planned`: stores the id of an analyzer that is started by port or schedule.
-    pub(super) fn plan(&mut self, vm: &mut Vm<'_>, event: &Raised<'_>) -> Result<(), Stop> {
+    pub(super) fn analyzer_planned(
+        &mut self,
+        vm: &mut Vm<'_>,
+        event: &Raised<'_>,
+    ) -> Result<(), Stop> {
         let Some(ty) = vm.type_named("connection") else { return Ok(()) };
         let Some(state) = first_connection(event) else { return Ok(()) };
         // The connection gets no name: the analyzer alone does not show it to scripts.
-        let key = self.mention(vm, ty, state)?;
+        let key = self.store(vm, ty, state)?;
         let mut reader = event.args();
         let mut args = event.decl.params.iter().map(|param| reader.param(param));
         if let (_, Some(Some(Head::Enum(name))), Some(Some(Head::Count(number)))) =
@@ -64,36 +68,40 @@ impl States {
             {
                 // Most connections have a single analyzer.
                 known.analyzers.reserve_exact(1);
-                known.analyzers.push(Numbered { tag, number, prefix, is_disabled: false });
+                known.analyzers.push(KnownAnalyzer { tag, number, prefix, is_disabled: false });
             }
         }
         Ok(())
     }
 
     /// Handles `gannet::analyzers_numbered`: stores the ids of analyzers that belong to no protocol.
-    pub(super) fn number(&mut self, vm: &mut Vm<'_>, event: &Raised<'_>) -> Result<(), Stop> {
+    pub(super) fn analyzers_numbered(
+        &mut self,
+        vm: &mut Vm<'_>,
+        event: &Raised<'_>,
+    ) -> Result<(), Stop> {
         let Some(ty) = vm.type_named("connection") else { return Ok(()) };
         let Some(state) = first_connection(event) else { return Ok(()) };
-        let key = self.mention(vm, ty, state)?;
+        let key = self.store(vm, ty, state)?;
         let mut reader = event.args();
         let mut args = event.decl.params.iter().map(|param| reader.param(param));
         if let (_, Some(Some(Head::Count(transport))), Some(Some(Head::Count(sizes)))) =
             (args.next(), args.next(), args.next())
             && let Some(known) = vm.m.state.traffic.conns.get_mut(&key)
         {
-            known.of_no_protocol = Some([transport, sizes]);
+            known.transport_analyzers = Some([transport, sizes]);
         }
         Ok(())
     }
 
     /// Handles an event that no script handles: stores its connection if needed.
     pub(super) fn note(&mut self, vm: &mut Vm<'_>, event: &Raised<'_>) -> Result<(), Stop> {
-        self.over(&vm.m.state.traffic, event);
+        self.mark_ended(&vm.m.state.traffic, event);
         let known = vm.m.state.traffic.conn_plan.as_ref().map(|plan| plan.ty());
         let Some(ty) = known.or_else(|| vm.type_named("connection")) else { return Ok(()) };
         match (event.decl.name, first_connection(event)) {
             ("new_connection", Some(state)) => {
-                self.mention(vm, ty, state)?;
+                self.store(vm, ty, state)?;
             }
             // Scripts may look up the connection later: its record is refreshed then.
             ("gannet::watched_connection", Some(state)) => {
@@ -105,7 +113,7 @@ impl States {
                         None => known.latest = Some(Box::new(state.clone())),
                     },
                     _ => {
-                        self.mention(vm, ty, state)?;
+                        self.store(vm, ty, state)?;
                     }
                 }
             }
@@ -119,17 +127,21 @@ impl States {
     }
 
     /// Marks a connection or file as ended: its record is dropped after the drain.
-    pub(super) fn over(&mut self, traffic: &Traffic, event: &Raised<'_>) {
+    pub(super) fn mark_ended(&mut self, traffic: &Traffic, event: &Raised<'_>) {
         match event.decl.name {
             "connection_state_remove" => {
                 if let Some(state) = first_connection(event) {
                     let key = key(traffic, state);
-                    self.gone.push(Removed::Connection(state.uid, key, before(&key, state)));
+                    self.removed.push(Removed::Connection(
+                        state.uid,
+                        key,
+                        flipped_key(&key, state),
+                    ));
                 }
             }
             "file_state_remove" => {
                 if let Some(state) = first_file(event) {
-                    self.gone.push(Removed::File(state.fuid));
+                    self.removed.push(Removed::File(state.fuid));
                 }
             }
             _ => (),
@@ -138,24 +150,24 @@ impl States {
 
     /// Drops the records of ended connections and files.
     pub(super) fn forget(&mut self, traffic: &mut Traffic) {
-        self.refresh_again();
-        for gone in self.gone.drain(..) {
-            match gone {
-                Removed::Connection(uid, id, before) => {
+        self.invalidate_current();
+        for removed in self.removed.drain(..) {
+            match removed {
+                Removed::Connection(uid, id, flipped_key) => {
                     self.displaced.remove(&uid);
                     traffic.recordings.forget(uid);
                     // A later connection may have the same addresses and ports.
-                    for id in [Some(id), before].into_iter().flatten() {
+                    for id in [Some(id), flipped_key].into_iter().flatten() {
                         if traffic.conns.get(&id).is_some_and(|known| known.uid == uid) {
                             traffic.conns.remove(&id);
                         }
                     }
                 }
                 Removed::File(uid) => {
-                    traffic.listening.forget(uid);
+                    traffic.file_contents.forget(uid);
                     let name = self.files.remove(&uid).and_then(|record| {
-                        let place = self.file_plan.as_ref()?.places[0]?;
-                        Some(record.get(place))
+                        let offset = self.file_plan.as_ref()?.offsets[0]?;
+                        Some(record.get(offset))
                     });
                     let name = name.as_ref().map_or(&[][..], Value::str_bytes);
                     match traffic.files.get(name) {
@@ -181,7 +193,12 @@ impl States {
     }
 
     /// Whether a connection needs its stored record instead of a temporary one: scripts may hold it, or the connection is in tunnels.
-    pub(super) fn is_more(&self, vm: &Vm<'_>, plan: &ConnPlan, state: &ConnState) -> bool {
+    pub(super) fn needs_stored_record(
+        &self,
+        vm: &Vm<'_>,
+        plan: &ConnPlan,
+        state: &ConnState,
+    ) -> bool {
         if !state.tunnels.is_empty() {
             return true;
         }
@@ -194,7 +211,7 @@ impl States {
             conns.get(key).is_some_and(|known| known.uid == state.uid && known.record.is_some())
         };
         has(&key)
-            || before(&key, state).is_some_and(|before| has(&before))
+            || flipped_key(&key, state).is_some_and(|flipped_key| has(&flipped_key))
             || self.displaced.contains_key(&state.uid)
     }
 
@@ -207,7 +224,7 @@ impl States {
     ) -> Result<Value, Stop> {
         let plan = plan_of(vm, ty);
         let record = self.known(vm, &plan, state)?;
-        name_it(vm, &record, state.uid, plan.name());
+        ensure_named(vm, &record, state.uid, plan.name());
         Ok(Value::Record(record))
     }
 
@@ -239,13 +256,13 @@ impl States {
     }
 
     /// Called after handlers ran, which may have changed records: the next event refreshes its connection.
-    pub(super) fn refresh_again(&mut self) {
+    pub(super) fn invalidate_current(&mut self) {
         self.shown.1.clear();
     }
 
     /// Stores a connection and its state before any script sees it. Most connections end before a script sees them, and
     /// records are large: the record is created on its first use. Under seeds names are drawn in the order of records, so it is created here.
-    pub(super) fn mention(
+    pub(super) fn store(
         &mut self,
         vm: &mut Vm<'_>,
         ty: TypeId,
@@ -268,7 +285,7 @@ impl States {
             },
             None => {
                 let known = Known::new(state, None, Some(Box::new(state.clone())));
-                self.put(&mut vm.m.state.traffic, key, Box::new(known));
+                self.insert_known(&mut vm.m.state.traffic, key, Box::new(known));
             }
         }
         Ok(key)
@@ -283,16 +300,16 @@ impl States {
         state: &ConnState,
     ) -> Option<&'k mut Known> {
         if traffic.conns.get(key).is_none_or(|known| known.uid != state.uid) {
-            let before = before(key, state)?;
-            traffic.conns.get(&before).filter(|known| known.uid == state.uid)?;
-            let known = traffic.conns.remove(&before)?;
-            self.put(traffic, *key, known);
+            let flipped_key = flipped_key(key, state)?;
+            traffic.conns.get(&flipped_key).filter(|known| known.uid == state.uid)?;
+            let known = traffic.conns.remove(&flipped_key)?;
+            self.insert_known(traffic, *key, known);
         }
         traffic.conns.get_mut(key).map(|known| &mut **known)
     }
 
     /// Stores the entry of a connection. Another connection with these endpoints keeps its record in `displaced`.
-    fn put(&mut self, traffic: &mut Traffic, key: Key, known: Box<Known>) {
+    fn insert_known(&mut self, traffic: &mut Traffic, key: Key, known: Box<Known>) {
         let uid = known.uid;
         if let Some(earlier) = traffic.conns.insert(key, known)
             && earlier.uid != uid
@@ -352,7 +369,7 @@ impl States {
             }
             None => {
                 let known = Known::new(state, Some(Rc::clone(&record)), None);
-                self.put(traffic, key, Box::new(known));
+                self.insert_known(traffic, key, Box::new(known));
             }
         }
         Ok(record)
@@ -403,8 +420,8 @@ impl States {
                     .traffic
                     .files
                     .insert(name.str_bytes().to_vec(), (state.fuid, Rc::clone(&record)));
-                if let Some(place) = plan.places[0] {
-                    record.set(place, name);
+                if let Some(offset) = plan.offsets[0] {
+                    record.set(offset, name);
                 }
                 record
             }
@@ -415,7 +432,7 @@ impl States {
 }
 
 /// The endpoints before originator and responder were exchanged, if the history says that they were.
-fn before((id, vlans): &Key, state: &ConnState) -> Option<Key> {
+fn flipped_key((id, vlans): &Key, state: &ConnState) -> Option<Key> {
     state.history.contains(&b'^').then(|| (id.flipped(), *vlans))
 }
 
@@ -469,7 +486,7 @@ pub(super) fn record_of(vm: &mut Vm<'_>, key: &Key) -> Option<Rc<Record>> {
 }
 
 /// A stored connection for signatures: its record, and the parts of its state that rules test.
-pub(super) fn known_to_rules(vm: &mut Vm<'_>, key: &Key) -> Option<(Rc<Record>, ConnState)> {
+pub(super) fn state_for_rules(vm: &mut Vm<'_>, key: &Key) -> Option<(Rc<Record>, ConnState)> {
     let record = record_of(vm, key)?;
     let known = vm.m.state.traffic.conns.get(key)?;
     let (uid, proto, ip_proto) = (known.uid, known.proto, known.ip_proto);
@@ -533,25 +550,25 @@ pub(super) fn fresh(vm: &mut Vm<'_>, ty: TypeId) -> Result<Rc<Record>, Stop> {
 
 pub(super) fn set<const N: usize>(
     record: &Record,
-    places: &[Option<usize>; N],
+    offsets: &[Option<usize>; N],
     values: [Value; N],
 ) {
-    for (place, value) in places.iter().zip(values) {
-        if let Some(place) = place
+    for (offset, value) in offsets.iter().zip(values) {
+        if let Some(offset) = offset
             && value.is_set()
         {
-            record.set(*place, value);
+            record.set(*offset, value);
         }
     }
 }
 
-pub(super) fn field_type(vm: &Vm<'_>, ty: TypeId, place: usize) -> Option<TypeId> {
-    Some(vm.p.types.record(ty)?.fields.get(place)?.ty)
+pub(super) fn field_type(vm: &Vm<'_>, ty: TypeId, offset: usize) -> Option<TypeId> {
+    Some(vm.p.types.record(ty)?.fields.get(offset)?.ty)
 }
 
 impl FilePlan {
     fn new(vm: &Vm<'_>, ty: TypeId) -> Self {
-        let places_of = places(
+        let offsets = field_offsets(
             vm,
             ty,
             [
@@ -568,13 +585,13 @@ impl FilePlan {
                 "bof_buffer",
             ],
         );
-        let [conns] = places(vm, ty, ["conns"]);
-        let conns = conns.and_then(|place| {
-            let table = field_type(vm, ty, place)?;
+        let [conns] = field_offsets(vm, ty, ["conns"]);
+        let conns = conns.and_then(|offset| {
+            let table = field_type(vm, ty, offset)?;
             let key = *vm.p.types.table(table)?.index.first()?;
-            Some((place, table, IdPlan::new(vm, key)))
+            Some((offset, table, IdPlan::new(vm, key)))
         });
-        Self { ty, places: places_of, conns }
+        Self { ty, offsets, conns }
     }
 
     fn refresh(&self, vm: &mut Vm<'_>, record: &Record, state: &FileState) -> Result<(), Stop> {
@@ -598,14 +615,14 @@ impl FilePlan {
             Value::Interval(seconds(state.timeout.as_nanos())),
             state.bof.as_ref().map_or(Value::Unset, Value::string),
         ];
-        set(record, &self.places, values);
-        let Some((place, ty, key)) = &self.conns else { return Ok(()) };
+        set(record, &self.offsets, values);
+        let Some((offset, ty, key)) = &self.conns else { return Ok(()) };
         if state.conns.is_empty() {
             return Ok(());
         }
-        let known = record.get(*place);
+        let known = record.get(*offset);
         let value = if known.is_set() { known } else { vm.new_table(*ty, None) };
-        record.set(*place, value.clone());
+        record.set(*offset, value.clone());
         let Some(table) = value.table() else { return Ok(()) };
         if table.len() >= state.conns.len() {
             return Ok(());
@@ -627,12 +644,12 @@ impl FilePlan {
 }
 
 /// Names a connection that a script sees for the first time; under seeds, names are drawn in this order.
-pub(super) fn name_it(vm: &mut Vm<'_>, record: &Record, uid: Uid, place: Option<usize>) {
-    if let Some(place) = place
-        && !record.get(place).is_set()
+pub(super) fn ensure_named(vm: &mut Vm<'_>, record: &Record, uid: Uid, offset: Option<usize>) {
+    if let Some(offset) = offset
+        && !record.get(offset).is_set()
     {
         let name = conn_name(vm, uid);
-        record.set(place, name);
+        record.set(offset, name);
     }
 }
 
@@ -650,10 +667,10 @@ pub(super) fn conn_name(vm: &mut Vm<'_>, uid: Uid) -> Value {
 
 /// The name of a file: Zeek's under seeds.
 fn file_name(vm: &mut Vm<'_>, state: &FileState) -> Value {
-    let place = vm.m.state.traffic.conn_plan.as_ref().and_then(|plan| plan.start());
+    let offset = vm.m.state.traffic.conn_plan.as_ref().and_then(|plan| plan.start());
     let first = state.conns.first().map(|(id, _)| (*id, 0));
-    let start = match (first, place) {
-        (Some(key), Some(place)) => record_of(vm, &key).map(|record| record.get(place).double()),
+    let start = match (first, offset) {
+        (Some(key), Some(offset)) => record_of(vm, &key).map(|record| record.get(offset).double()),
         _ => None,
     };
     let traffic = &mut vm.m.state.traffic;

@@ -7,8 +7,8 @@ use std::io::Write as _;
 
 use gannet_event::{Decl, Interest, ThreadAffinity};
 
+use super::conn_id_flow::{ConnIds, Flow, Locals};
 use super::interest::calls;
-use super::shown::{Ends, Flow, Locals};
 use super::{Source, counts};
 use crate::ast::{EventCall, ExprKind, StmtKind};
 use crate::command::Options;
@@ -69,7 +69,7 @@ const STEERING: &[&str] = &[
 
 /// Built-in functions that Zeek's scripts call through a wrapper for each file, with the value of an option: built-in
 /// function, wrapper and option.
-const USUAL: &[(&str, &str, &str)] = &[
+const DEFAULT_CALLS: &[(&str, &str, &str)] = &[
     ("Files::__enable_reassembly", "Files::enable_reassembly", "Files::enable_reassembler"),
     (
         "Files::__set_reassembly_buffer",
@@ -80,13 +80,13 @@ const USUAL: &[(&str, &str, &str)] = &[
 
 /// Built-in functions that remove the tunnels of a connection, each with the hook in which Zeek's scripts call it. The hook runs
 /// when the connection has ended, and its tunnels have ended with it: the call does not steer the analysis.
-const ENDED: &[(&str, &str)] = &[
+const END_HOOKS: &[(&str, &str)] = &[
     ("PacketAnalyzer::GTPV1::remove_gtpv1_connection", "PacketAnalyzer::GTPV1::finalize_gtpv1"),
     ("PacketAnalyzer::TEREDO::remove_teredo_connection", "PacketAnalyzer::TEREDO::finalize_teredo"),
 ];
 
 /// Events that built-in functions and the run itself raise by name. All others are raised by the analysis or by scripts.
-const RAISED: &[&str] = &[
+const RAISED_BY_NAME: &[&str] = &[
     "Input::end_of_data",
     "Pcap::file_done",
     "Storage::backend_opened",
@@ -111,7 +111,7 @@ const RAISED: &[&str] = &[
 
 /// Describes how scripts steer the analysis; `None` if they do not. `raises` returns whether the analysis raises an
 /// event.
-pub(super) fn decider(vm: &Vm<'_>, raises: &dyn Fn(&str) -> bool) -> Option<String> {
+pub(super) fn steering_reason(vm: &Vm<'_>, raises: &dyn Fn(&str) -> bool) -> Option<String> {
     let handled = |name: &str| {
         vm.function_named(name).is_some_and(|func| !vm.p.functions[func].bodies.is_empty())
     };
@@ -121,14 +121,14 @@ pub(super) fn decider(vm: &Vm<'_>, raises: &dyn Fn(&str) -> bool) -> Option<Stri
     let uses = |name: &str| vm.find_global(name).map_or(0, |global| vm.p.globals[global].uses);
     // Zeek's scripts call these for each file with the default value, which changes nothing.
     let is_usual = |name: &str| {
-        let usual = USUAL.iter().find(|(native, ..)| *native == name);
+        let usual = DEFAULT_CALLS.iter().find(|(native, ..)| *native == name);
         usual.is_some_and(|(native, wrapper, option)| {
             let is_there = vm.global_named(option).is_set();
             is_there && uses(native) <= 1 && uses(wrapper) <= 1
         })
     };
     let has_ended = |name: &str| {
-        let ended = ENDED.iter().find(|(native, _)| *native == name);
+        let ended = END_HOOKS.iter().find(|(native, _)| *native == name);
         ended.is_some_and(|(native, hook)| uses(native) <= 1 && uses(hook) <= 1)
     };
     let asks = |name: &&&str| !is_usual(name) && !has_ended(name);
@@ -175,14 +175,14 @@ pub(super) fn affinity(
         Some("packets are read as fast as they were captured".to_owned())
     } else if traffic.skips_bytes {
         Some("scripts skip the first bytes of packets".to_owned())
-    } else if traffic.has_own_tunnels {
+    } else if traffic.has_other_tunnels {
         Some("scripts choose the ports of tunnels".to_owned())
     } else if traffic.names.is_some() {
         Some("seeds give connections Zeek's names, in the order of their packets".to_owned())
     } else {
         let catalogue = source.catalogue();
         let raises = |name: &str| catalogue.iter().any(|decl| decl.name == name);
-        decider(vm, &raises).or_else(whole).or_else(counts)
+        steering_reason(vm, &raises).or_else(whole).or_else(counts)
     };
     if options.verbose {
         // A closed standard error is ignored.
@@ -195,7 +195,7 @@ pub(super) fn affinity(
 }
 
 /// Functions that the run itself calls by name, or that log filters refer to by name.
-const CALLED: &[&str] = &[
+const CALLED_BY_NAME: &[&str] = &[
     "Cluster::hrw_topic",
     "Cluster::rr_topic",
     "Log::__default_rotation_postprocessor",
@@ -206,7 +206,7 @@ const CALLED: &[&str] = &[
 ];
 
 /// The built-in function that looks up globals, functions among them, by name.
-const FINDING: &str = "lookup_ID";
+const LOOKUP_ID: &str = "lookup_ID";
 
 /// What scripts can reach while they run.
 pub(crate) struct Reached {
@@ -215,7 +215,7 @@ pub(crate) struct Reached {
     /// Types of records whose fields they may change.
     pub(super) assigned: HashSet<TypeId>,
     /// Whether they may look up connections that they have no record of.
-    pub(super) looks_for_any: bool,
+    pub(super) looks_up_any: bool,
 }
 
 /// What scripts can reach; `None` if that cannot be determined. `raises` returns whether the analysis raises an event.
@@ -223,10 +223,10 @@ pub(super) fn reached(vm: &Vm<'_>, raises: &dyn Fn(&str) -> bool) -> Option<Reac
     let mut search = Search::new(vm.p);
     let raised = vm.p.functions.iter().filter(|(_, function)| {
         let name = vm.p.name(function.name);
-        RAISED.contains(&name) || raises(name)
+        RAISED_BY_NAME.contains(&name) || raises(name)
     });
-    search.ends = Ends::new(vm, raised.map(|(func, _)| func).collect());
-    let called = CALLED.iter().filter_map(|name| vm.function_named(name));
+    search.ends = ConnIds::new(vm, raised.map(|(func, _)| func).collect());
+    let called = CALLED_BY_NAME.iter().filter_map(|name| vm.function_named(name));
     called.for_each(|func| search.note_late(func, None));
     // Rotation postprocessors have this type; log streams may refer to them by name.
     let rotation = vm.type_named("Log::RotationInfo");
@@ -243,11 +243,11 @@ pub(super) fn reached(vm: &Vm<'_>, raises: &dyn Fn(&str) -> bool) -> Option<Reac
     let Search { late, early, found, ends, .. } = search;
     let functions: HashSet<FuncId> = late.into_keys().chain(early).collect();
     let BodyEffects { assigned, flow, makes_functions } = found;
-    let looks_for_any = ends.looks_for_any(vm.p, &flow);
+    let looks_up_any = ends.looks_up_any(vm.p, &flow);
     // A function that `lookup_ID` returns is called only after a cast to a function type.
-    let finds = vm.function_named(FINDING).is_some_and(|func| functions.contains(&func));
+    let finds = vm.function_named(LOOKUP_ID).is_some_and(|func| functions.contains(&func));
     let is_known = !(finds && makes_functions);
-    is_known.then_some(Reached { functions, assigned, looks_for_any })
+    is_known.then_some(Reached { functions, assigned, looks_up_any })
 }
 
 /// A search, from the event handlers, for the functions that they may call.
@@ -263,7 +263,7 @@ struct Search<'a> {
     /// Functions to visit, and whether they are late.
     open: Vec<(FuncId, bool)>,
     /// Sources of the `conn_id`s that are passed to functions.
-    ends: Ends,
+    ends: ConnIds,
     /// Other findings.
     found: BodyEffects,
 }
@@ -303,7 +303,7 @@ impl<'a> Search<'a> {
             late: HashMap::new(),
             early: HashSet::new(),
             open: Vec::new(),
-            ends: Ends::default(),
+            ends: ConnIds::default(),
             found: BodyEffects::default(),
         }
     }
@@ -317,7 +317,7 @@ impl<'a> Search<'a> {
                 _ if function.bodies.is_empty() => {}
                 Flavor::Event if name == "zeek_init" => self.note_early(func),
                 // Other events are raised by scripts that name them.
-                Flavor::Event if RAISED.contains(&name) || raises(name) => {
+                Flavor::Event if RAISED_BY_NAME.contains(&name) || raises(name) => {
                     self.note_late(func, None);
                 }
                 Flavor::Hook => self.note_late(func, None),
@@ -385,8 +385,8 @@ impl<'a> Search<'a> {
     }
 
     fn note_late(&mut self, func: FuncId, by: Option<FuncId>) {
-        if let Entry::Vacant(place) = self.late.entry(func) {
-            place.insert(by);
+        if let Entry::Vacant(entry) = self.late.entry(func) {
+            entry.insert(by);
             self.open.push((func, true));
         }
     }
@@ -394,7 +394,7 @@ impl<'a> Search<'a> {
     fn body(&self, body: BodyId) -> Named {
         let program = self.program;
         let mut named = Named::default();
-        let locals = Locals::of(program, body);
+        let locals = Locals::new(program, body);
         let (mut open, mut tops) = (vec![program.bodies[body].stmt], Vec::new());
         let mut waits = false;
         while let Some(stmt) = open.pop() {

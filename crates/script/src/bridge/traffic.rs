@@ -30,7 +30,7 @@ pub(crate) struct Pace {
 #[derive(Default)]
 pub struct Traffic {
     /// Whether packets of a capture are read.
-    pub(crate) reads: bool,
+    pub(crate) reads_capture: bool,
     /// Whether packets of an interface are read.
     pub(crate) is_live: bool,
     /// Stored connections.
@@ -42,7 +42,7 @@ pub struct Traffic {
     /// Files by their id.
     pub(crate) files: HashMap<Vec<u8>, (Uid, Rc<Record>)>,
     /// Data that scripts passed to `match_signatures`, in order.
-    pub(crate) matches: Vec<super::requests::Match>,
+    pub(crate) matches: Vec<super::requests::MatchRequest>,
     /// Requests to the analysis, in order.
     pub(crate) commands: Vec<Command>,
     pub(crate) packet: Option<Packet>,
@@ -75,7 +75,7 @@ pub struct Traffic {
     /// Text lists for logins.
     pub(crate) login_texts: super::decide::LoginTexts,
     /// Requests of scripts for the contents of files.
-    pub(crate) listening: super::listening::Listening,
+    pub(crate) file_contents: super::file_contents::FileContents,
     /// Files that scripts stopped: no further events are reported for them.
     pub(crate) stopped: std::collections::HashSet<Uid>,
     /// Files to which scripts write streams.
@@ -91,11 +91,11 @@ pub struct Traffic {
     /// Whether scripts configured bytes to skip at the start of packets.
     pub(crate) skips_bytes: bool,
     /// Whether scripts registered other tunnel ports than the defaults.
-    pub(crate) has_own_tunnels: bool,
+    pub(crate) has_other_tunnels: bool,
     /// Set when a script changed the reassembly of a file.
-    pub(crate) reassembles_otherwise: bool,
+    pub(crate) changed_reassembly: bool,
     /// File analyzers that scripts disabled.
-    pub(crate) disabled_files: std::collections::HashSet<String>,
+    pub(crate) disabled_file_analyzers: std::collections::HashSet<String>,
     /// Options of the current TCP segment, if scripts read them.
     pub(crate) tcp_options: Vec<u8>,
     /// Options of the Geneve headers of the current packet, the outermost first, if scripts read them.
@@ -110,7 +110,7 @@ pub struct Traffic {
 
 impl Traffic {
     /// A string argument of an event; names of connections are replaced by Zeek's under seeds.
-    pub(crate) fn named(&self, text: &[u8]) -> Value {
+    pub(crate) fn string_arg(&self, text: &[u8]) -> Value {
         if let Some(names) = &self.names
             && text.first() == Some(&b'C')
             && (12..=24).contains(&text.len())

@@ -67,10 +67,10 @@ impl FreshRecords {
         loop {
             match &program.exprs[at].kind {
                 ExprKind::Binary(BinaryOp::And, first, _) => at = *first,
-                ExprKind::HasField(of, place) => {
+                ExprKind::HasField(of, offset) => {
                     let ExprKind::Local(local, _) = program.exprs[*of].kind else { return None };
                     let is_it = program.exprs[*of].ty == self.ty
-                        && self.unset.contains(place)
+                        && self.unset.contains(offset)
                         && body.params.get(local.index()).is_some();
                     return is_it.then_some(at);
                 }
@@ -191,12 +191,12 @@ fn path(program: &Program, expr: ExprId) -> Option<(usize, Vec<u32>, bool)> {
                 path.reverse();
                 return Some((local.index(), path, is_all));
             }
-            ExprKind::Field(of, place) => {
-                path.push(*place);
+            ExprKind::Field(of, offset) => {
+                path.push(*offset);
                 at = *of;
             }
-            ExprKind::HasField(of, place) if at == expr => {
-                path.push(*place);
+            ExprKind::HasField(of, offset) if at == expr => {
+                path.push(*offset);
                 at = *of;
             }
             _ => return None,

@@ -353,7 +353,7 @@ impl Vm<'_> {
     /// Whether a capture is read whose first packet is still to come: answers of asynchronous functions come after it.
     fn is_before_packets(&self) -> bool {
         let state = &self.m.state;
-        state.traffic.reads
+        state.traffic.reads_capture
             && state.first_packet == 0.0
             && state.suspended == 0
             && !self.m.terminating

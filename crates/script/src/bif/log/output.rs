@@ -22,40 +22,40 @@ use crate::vm::Vm;
 
 type Result<T> = std::result::Result<T, Stop>;
 
-/// A writer of one path.
+/// A log writer with one path.
 pub(super) struct Writer {
     kind: Value,
     path: String,
     columns: Vec<Column>,
-    /// The table of a database that it writes to.
+    /// The database table that it writes to.
     table: Option<String>,
     stream: i64,
     filter: String,
-    /// The path that it was asked for, where that was taken.
+    /// The path of its filter, which differs from `path` if that was in use.
     asked: String,
     sink: Sink,
     interval: f64,
     opened: f64,
     postprocessor: Option<Rc<FuncValue>>,
-    /// Metrics: strings and containers that were cut, writes that were discarded, writes.
+    /// Metrics: truncated strings and containers, discarded writes, writes.
     metrics: [usize; 4],
 }
 
-/// Files that are open at the most, unless the command says otherwise.
+/// Default maximum number of open log files.
 const MAX_OPEN: usize = 512;
 
 /// All writers, in the order in which they were opened.
 pub(super) struct Writers {
     all: Vec<Writer>,
-    /// The latest writer of a kind, stream, filter and path that was asked for.
+    /// The latest writer by kind, stream, filter and requested path.
     asked: HashMap<(i64, i64, String, String), usize>,
-    /// The writers of a kind and of the path that they write to: several where these are tables of a database.
+    /// The writers by kind and actual path: several if they write to tables of a database.
     at: HashMap<(i64, String), Vec<usize>>,
-    /// Those whose files are open.
+    /// Writers whose files are open, most recently used first.
     open: Recent,
-    /// How many these are at the most.
+    /// Maximum number of open files.
     max_open: usize,
-    /// Whether one was closed because there were more.
+    /// Whether a file was closed because of this limit.
     has_closed: bool,
 }
 
@@ -72,10 +72,10 @@ impl Default for Writers {
     }
 }
 
-/// Numbers in the order of their latest use: a list through an array.
+/// Indexes in the order of their latest use: a doubly linked list in an array.
 #[derive(Default)]
 struct Recent {
-    /// For each number its neighbours, the later one first; its own number where it has none.
+    /// The neighbours of each index in the list, the more recently used first; its own index at the ends.
     links: Vec<Option<[usize; 2]>>,
     latest: usize,
     oldest: usize,
@@ -83,7 +83,7 @@ struct Recent {
 }
 
 impl Recent {
-    /// A number is used. Returns whether it was not in the list.
+    /// Moves an index to the front. Returns whether it was added to the list.
     #[inline]
     fn touch(&mut self, number: usize) -> bool {
         if self.len > 0 && self.latest == number {
@@ -111,7 +111,7 @@ impl Recent {
         is_new
     }
 
-    /// Takes out the number whose use is longest ago.
+    /// Removes the least recently used index.
     fn pop(&mut self) -> Option<usize> {
         let oldest = (self.len > 0).then_some(self.oldest)?;
         self.remove(oldest);
@@ -141,12 +141,12 @@ impl Recent {
 }
 
 impl Writers {
-    /// How many files are open at the most.
+    /// Sets the maximum number of open files.
     pub(super) fn set_max_open(&mut self, max_open: usize) {
         self.max_open = max_open.max(1);
     }
 
-    /// A writer writes a row. Returns the writer whose file is to be closed, as its latest row is longest ago.
+    /// Marks a writer as used. Returns the writer whose file must be closed: the least recently used one.
     #[inline]
     fn uses(&mut self, index: usize) -> Option<usize> {
         if !self.open.touch(index) {
@@ -168,8 +168,8 @@ impl Writers {
         self.all.get_mut(index)
     }
 
-    /// The writer of the rows of a filter with this path. One that has other columns, since a filter or stream was
-    /// replaced, is none.
+    /// The writer of a filter for this path. A writer with other columns, left by a replaced filter or stream, is
+    /// ignored.
     fn find(&self, stream: i64, filter: &Filter, path: &str) -> Option<usize> {
         if let Some(last) = filter.last_writer.get()
             && self.get(last).is_some_and(|writer| writer.asked == path)
@@ -182,7 +182,7 @@ impl Writers {
         Some(found)
     }
 
-    /// A writer that has a path already. Two tables of one database are no conflict.
+    /// The writer that uses a path already. Two tables of one database do not conflict.
     fn holder(&self, kind: i64, table: Option<&String>, path: &str) -> Option<&Writer> {
         let mut there =
             self.at.get(&(kind, path.to_owned()))?.iter().filter_map(|at| self.get(*at));
@@ -204,13 +204,13 @@ enum Sink {
     Ascii(Box<AsciiWriter>),
     #[cfg(feature = "sqlite")]
     Sqlite(Box<crate::support::logs::SqliteWriter>),
-    /// Nothing is written.
+    /// The `none` writer.
     None,
-    /// An error ended it: rows are discarded.
+    /// A write failed: rows are discarded.
     Failed,
 }
 
-/// The column type of a script type, where logs can have it.
+/// The column type of a script type; `None` if logs do not support it.
 pub(in crate::bif) fn kind_of(vm: &Vm<'_>, ty: TypeId) -> Option<Kind> {
     Some(match vm.p.types.get(ty) {
         Type::Bool => Kind::Bool,
@@ -240,7 +240,7 @@ fn scalar(vm: &Vm<'_>, ty: TypeId) -> Option<Kind> {
     kind_of(vm, ty).filter(|kind| !matches!(kind, Kind::Set(_) | Kind::Vector(_)))
 }
 
-/// A value as writers take it.
+/// Converts a value to a field of a row.
 fn to_field<'v>(program: &'v Program, value: &'v Value) -> Field<'v> {
     let owned = |bytes: Vec<u8>| Cow::Owned(bytes);
     match value {
@@ -280,7 +280,7 @@ fn to_field<'v>(program: &'v Program, value: &'v Value) -> Field<'v> {
     }
 }
 
-/// The rest of the limits of a record, and the number of cuts.
+/// The remaining limits of a record, and the number of truncated values.
 struct Budget {
     limits: super::Limits,
     strings: usize,
@@ -288,7 +288,7 @@ struct Budget {
 }
 
 impl Budget {
-    /// Cuts a field to the rest of the limits.
+    /// Truncates a field to the remaining limits.
     #[inline]
     fn apply(&mut self, field: &mut Field<'_>) {
         if matches!(field, Field::String(_) | Field::Set(_) | Field::Vector(_)) {
@@ -322,8 +322,8 @@ impl Budget {
     }
 }
 
-/// Adds a value to a row in the usual format, without a field in between. Returns false for kinds of values that few columns have, for
-/// strings that are cut, and for those that look like an unset or empty value.
+/// Appends a value in TSV format directly to a row. Returns false for types that are rare in logs, for
+/// strings that exceed a limit, and for text that looks like an unset or empty value.
 #[inline]
 fn add_usual(
     program: &Program,
@@ -370,7 +370,7 @@ fn add_usual(
     true
 }
 
-/// Closes a file of a writer until its next row, because more are open than may be. The first one is a warning.
+/// Closes the file of a writer until its next row, because too many are open. Warns at the first one.
 fn close_until_next_row(vm: &mut Vm<'_>, index: usize) {
     let writers = &mut vm.m.state.log.writers;
     let is_first = !std::mem::replace(&mut writers.has_closed, true);
@@ -478,7 +478,7 @@ pub(super) fn write(
     Ok(())
 }
 
-/// Shows the value of a field of a record, or of a record in it.
+/// Calls `see` with a field of a record or of a nested record.
 fn show<R>(root: &Value, offsets: &[usize], see: impl FnOnce(&Value) -> R) -> R {
     match (offsets, root) {
         ([], _) => see(root),
@@ -492,7 +492,7 @@ fn show<R>(root: &Value, offsets: &[usize], see: impl FnOnce(&Value) -> R) -> R 
     }
 }
 
-/// Counts and reports what the limits of a stream took from a record.
+/// Counts and reports values that the limits of a stream truncated.
 fn report_cuts(vm: &mut Vm<'_>, id: &Value, index: usize, budget: &Budget) {
     if budget.strings + budget.containers == 0 {
         return;
@@ -512,7 +512,7 @@ fn report_cuts(vm: &mut Vm<'_>, id: &Value, index: usize, budget: &Budget) {
     }
 }
 
-/// The counters of a writer.
+/// The metrics of a writer.
 fn counters(vm: &mut Vm<'_>, stream: &Value, filter: &Filter, path: &str) -> [usize; 4] {
     let stream = super::super::json::name_of(vm, stream);
     let module = stream.split_once("::").map_or("GLOBAL", |(module, _)| module).to_owned();
@@ -541,7 +541,7 @@ fn counters(vm: &mut Vm<'_>, stream: &Value, filter: &Filter, path: &str) -> [us
     })
 }
 
-/// The value of a pragma that an option names; none where it is the default.
+/// The value of an SQLite pragma that an option sets; `None` for the default.
 #[cfg(feature = "sqlite")]
 fn pragma(vm: &Vm<'_>, option: &str, prefix: &str) -> Option<&'static str> {
     const VALUES: [&str; 9] =
@@ -557,7 +557,7 @@ fn fail(vm: &mut Vm<'_>, index: usize, message: &str) {
     let kind = writer.kind.clone();
     let path = writer.path.clone();
     let name = super::super::json::name_of(vm, &kind);
-    // Zeek's writer of databases ends alone: its rows do not count for the exit status.
+    // As in Zeek, only lost rows of the ASCII writer affect the exit status.
     vm.m.out.rows_lost |= name == "Log::WRITER_ASCII";
     vm.m.state.log.failures.push(format!("{path}/{name}: {message}"));
     vm.m.state.log.failures.push(format!("{path}/{name}: terminating thread"));
@@ -566,14 +566,14 @@ fn fail(vm: &mut Vm<'_>, index: usize, message: &str) {
     }
 }
 
-/// Reports what failed while the program was being initialized, which is no error of the initialization.
+/// Reports errors that occurred during initialization; they do not fail the initialization.
 pub(crate) fn report_failures(vm: &mut Vm<'_>) {
     for text in std::mem::take(&mut vm.m.state.log.failures) {
         vm.report(Severity::Error, text);
     }
 }
 
-/// The writer of a path; it is opened where there is none.
+/// The writer of a path, opened if needed.
 fn writer_for(
     vm: &mut Vm<'_>,
     id: &Value,
@@ -684,7 +684,7 @@ fn writer_for(
     Ok(Some(index))
 }
 
-/// Prints what a writer that writes nothing was opened with.
+/// Prints the configuration of a `none` writer.
 fn describe_none(vm: &mut Vm<'_>, filter: &Filter, path: &str) {
     let base = super::rotation_base(vm).unwrap_or(-1.0);
     let mut text = format!(
@@ -751,7 +751,7 @@ fn ascii_config(vm: &mut Vm<'_>) -> AsciiConfig {
     if vm.global_named("LogAscii::use_json").truth() {
         options.push(("use_json", "T".to_owned()));
     }
-    // Names of enum values that are no formats leave the defaults.
+    // Enumerators that are not formats leave the defaults.
     drop(config.apply(options.iter().map(|(name, value)| (*name, &**value))));
     config
 }
@@ -779,7 +779,7 @@ pub(super) fn flush(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     Ok(Value::Bool(known))
 }
 
-/// Has all files hold all rows.
+/// Flushes all log files.
 pub(crate) fn flush_all(vm: &mut Vm<'_>) {
     flush_those(vm, |_| true);
 }
@@ -796,7 +796,7 @@ fn flush_those(vm: &mut Vm<'_>, wanted: impl Fn(&Writer) -> bool) {
     }
 }
 
-/// Sets the timer of the next rotation of a writer, where it rotates. Before network time is known the timer only begins the interval.
+/// Schedules the next rotation of a writer, if it rotates. Before network time is known, only the interval is started.
 fn schedule_rotation(vm: &mut Vm<'_>, index: usize) {
     let interval = vm.m.state.log.writers.get(index).map_or(0.0, |writer| writer.interval);
     if interval <= 0.0 || vm.m.terminating {
@@ -808,7 +808,7 @@ fn schedule_rotation(vm: &mut Vm<'_>, index: usize) {
     vm.add_timer(due, crate::vm::events::Due::Rotate(index as u64));
 }
 
-/// A rotation is due, or the run ends.
+/// Handles the timer of a rotation, or the end of the run.
 ///
 /// # Errors
 /// [`Stop`] where the program stops.
@@ -825,11 +825,11 @@ pub fn rotate_due(vm: &mut Vm<'_>, index: u64) -> Result<()> {
     Ok(())
 }
 
-/// A rotated log whose postprocessor is still to run: the function and its argument.
+/// A rotated log whose postprocessor has not run yet: the function and its argument.
 pub(super) type Rotation = (Rc<FuncValue>, Value);
 
-/// Runs the postprocessors of rotated logs. In a run over a capture they run at every hundredth packet, as Zeek polls
-/// its writers then.
+/// Runs the postprocessors of rotated logs. While a capture is read, they run at every hundredth packet, as Zeek polls
+/// its writer threads at that interval.
 ///
 /// # Errors
 /// [`Stop`] where the program stops.
@@ -837,7 +837,7 @@ pub fn poll_rotations(vm: &mut Vm<'_>) -> Result<()> {
     if vm.m.state.log.rotated.is_empty() {
         return Ok(());
     }
-    let reads = vm.m.state.traffic.reads && !vm.m.terminating;
+    let reads = vm.m.state.traffic.reads_capture && !vm.m.terminating;
     if reads && !vm.m.state.log.polls.is_multiple_of(PACKETS_A_POLL) {
         return Ok(());
     }
@@ -854,7 +854,7 @@ fn run_postprocessors(vm: &mut Vm<'_>) -> Result<()> {
     Ok(())
 }
 
-/// How many packets of a capture pass between two looks at what writers say.
+/// Number of packets of a capture between two polls.
 const PACKETS_A_POLL: u64 = 100;
 
 fn rotate(vm: &mut Vm<'_>, index: usize, terminating: bool) -> Result<()> {
@@ -943,7 +943,7 @@ fn rotate(vm: &mut Vm<'_>, index: usize, terminating: bool) -> Result<()> {
     Ok(())
 }
 
-/// Rotates logs that an earlier run left, where `LogAscii::enable_leftover_log_rotation` asks for it.
+/// Rotates logs that an earlier run left, if `LogAscii::enable_leftover_log_rotation` is set.
 ///
 /// # Errors
 /// [`Stop`] where the program stops.
@@ -1034,7 +1034,7 @@ fn rotate_leftover(
     Ok(())
 }
 
-/// Whether a function takes what a postprocessor takes.
+/// Whether a function has the parameters of a postprocessor.
 fn processes_rotation(vm: &Vm<'_>, func: crate::ids::FuncId) -> bool {
     let ty = vm.p.functions[func].ty;
     let params = vm.p.types.params(ty);
@@ -1079,7 +1079,7 @@ mod tests {
         assert_eq!((all, recent.len), (vec![5, 0, 7], 0));
         assert!(recent.touch(5) && !recent.touch(5));
         assert_eq!([recent.pop(), recent.pop()], [Some(5), None]);
-        // As a list by hand.
+        // The reference: a plain list.
         let (mut list, mut random) = (Vec::new(), 1_u64);
         for _ in 0..20_000 {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

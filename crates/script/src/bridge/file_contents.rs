@@ -15,52 +15,52 @@ use crate::vm::Vm;
 
 /// Requests of scripts for the contents of files.
 #[derive(Default)]
-pub(crate) struct Listening {
-    files: HashMap<Uid, WantedBytes>,
+pub(crate) struct FileContents {
+    files: HashMap<Uid, RequestedContents>,
     /// Arguments of file extractions.
     extractions: HashMap<Uid, Value>,
 }
 
 #[derive(Default)]
-struct WantedBytes {
+struct RequestedContents {
     /// Events for chunks with their offset, and for chunks in order.
     chunk: Option<FuncId>,
     stream: Option<FuncId>,
     /// Offset after the last chunk that these events received.
-    heard: u64,
+    delivered: u64,
     hashes: Hashes,
 }
 
 /// Hashes of a file that the analysis does not compute itself, and its entropy, updated as data arrives.
 #[derive(Default)]
 struct Hashes {
-    entropy: Option<FileConsumers<Box<Entropy>>>,
-    sha224: Option<FileConsumers<Sha224>>,
-    sha384: Option<FileConsumers<Sha384>>,
-    sha512: Option<FileConsumers<Sha512>>,
+    entropy: Option<FileConsumer<Box<Entropy>>>,
+    sha224: Option<FileConsumer<Sha224>>,
+    sha384: Option<FileConsumer<Sha384>>,
+    sha512: Option<FileConsumer<Sha512>>,
 }
 
 /// A consumer of the bytes of a file.
 #[derive(Default)]
-struct FileConsumers<T> {
+struct FileConsumer<T> {
     /// Number of bytes consumed.
     seen: u64,
-    of: T,
+    consumer: T,
 }
 
 /// Passes the next bytes to a consumer, unless it has consumed them. A file with a gap has no hashes and no entropy.
 fn feed<T>(
-    fed: &mut Option<FileConsumers<T>>,
+    fed: &mut Option<FileConsumer<T>>,
     offset: u64,
     data: &[u8],
     update: impl FnOnce(&mut T, &[u8]),
 ) {
     match fed {
-        Some(FileConsumers { seen, of }) if *seen == offset => {
-            update(of, data);
+        Some(FileConsumer { seen, consumer }) if *seen == offset => {
+            update(consumer, data);
             *seen += data.len() as u64;
         }
-        Some(FileConsumers { seen, .. }) if *seen < offset => *fed = None,
+        Some(FileConsumer { seen, .. }) if *seen < offset => *fed = None,
         _ => {}
     }
 }
@@ -68,9 +68,9 @@ fn feed<T>(
 impl Hashes {
     fn set(&mut self, analyzer: &str, on: bool) {
         match analyzer {
-            "Files::ANALYZER_SHA224" => self.sha224 = on.then(FileConsumers::default),
-            "Files::ANALYZER_SHA384" => self.sha384 = on.then(FileConsumers::default),
-            "Files::ANALYZER_SHA512" => self.sha512 = on.then(FileConsumers::default),
+            "Files::ANALYZER_SHA224" => self.sha224 = on.then(FileConsumer::default),
+            "Files::ANALYZER_SHA384" => self.sha384 = on.then(FileConsumer::default),
+            "Files::ANALYZER_SHA512" => self.sha512 = on.then(FileConsumer::default),
             _ => {}
         }
     }
@@ -84,8 +84,8 @@ impl Hashes {
 
     /// Names and hexadecimal digests of the hashes.
     fn finish(self) -> impl Iterator<Item = (&'static str, String)> {
-        fn hex<D: Digest>(fed: Option<FileConsumers<D>>) -> Option<String> {
-            let octets = fed.filter(|fed| fed.seen > 0)?.of.finalize();
+        fn hex<D: Digest>(fed: Option<FileConsumer<D>>) -> Option<String> {
+            let octets = fed.filter(|fed| fed.seen > 0)?.consumer.finalize();
             Some(octets.iter().map(|octet| format!("{octet:02x}")).collect())
         }
         let all: [(_, Option<String>); 3] = [
@@ -98,7 +98,7 @@ impl Hashes {
 }
 
 /// Whether this module implements a file analyzer.
-pub(super) fn is_here(analyzer: &str) -> bool {
+pub(super) fn is_implemented(analyzer: &str) -> bool {
     matches!(
         analyzer,
         "Files::ANALYZER_DATA_EVENT"
@@ -109,18 +109,18 @@ pub(super) fn is_here(analyzer: &str) -> bool {
     )
 }
 
-impl Listening {
+impl FileContents {
     /// Adds an analyzer of contents to a file; `chunk` and `stream` are the events in its arguments.
     pub(crate) fn add(&mut self, file: Uid, analyzer: &str, [chunk, stream]: [Option<FuncId>; 2]) {
-        let wanted = self.files.entry(file).or_default();
+        let request = self.files.entry(file).or_default();
         match analyzer {
             "Files::ANALYZER_ENTROPY" => {
-                wanted.hashes.entropy.get_or_insert_default();
+                request.hashes.entropy.get_or_insert_default();
             }
             "Files::ANALYZER_DATA_EVENT" => {
-                (wanted.chunk, wanted.stream, wanted.heard) = (chunk, stream, 0);
+                (request.chunk, request.stream, request.delivered) = (chunk, stream, 0);
             }
-            other => wanted.hashes.set(other, true),
+            other => request.hashes.set(other, true),
         }
     }
 
@@ -138,11 +138,11 @@ impl Listening {
 
     /// Removes an analyzer.
     pub(crate) fn remove(&mut self, file: Uid, analyzer: &str) {
-        if let Some(wanted) = self.files.get_mut(&file) {
+        if let Some(request) = self.files.get_mut(&file) {
             match analyzer {
-                "Files::ANALYZER_ENTROPY" => wanted.hashes.entropy = None,
-                "Files::ANALYZER_DATA_EVENT" => (wanted.chunk, wanted.stream) = (None, None),
-                other => wanted.hashes.set(other, false),
+                "Files::ANALYZER_ENTROPY" => request.hashes.entropy = None,
+                "Files::ANALYZER_DATA_EVENT" => (request.chunk, request.stream) = (None, None),
+                other => request.hashes.set(other, false),
             }
         }
     }
@@ -162,15 +162,15 @@ pub(super) fn data(vm: &mut Vm<'_>, states: &mut States, event: &Raised<'_>) -> 
         return Ok(());
     };
     let Some(state) = event.file(file) else { return Ok(()) };
-    let Some(wanted) = vm.m.state.traffic.listening.files.get_mut(&state.fuid) else {
+    let Some(request) = vm.m.state.traffic.file_contents.files.get_mut(&state.fuid) else {
         return Ok(());
     };
-    wanted.hashes.update(offset, data);
-    let (chunk, stream) = (wanted.chunk.filter(|_| !is_replayed), wanted.stream);
-    if (chunk.is_none() && stream.is_none()) || offset < wanted.heard {
+    request.hashes.update(offset, data);
+    let (chunk, stream) = (request.chunk.filter(|_| !is_replayed), request.stream);
+    if (chunk.is_none() && stream.is_none()) || offset < request.delivered {
         return Ok(());
     }
-    wanted.heard = offset.saturating_add(data.len() as u64);
+    request.delivered = offset.saturating_add(data.len() as u64);
     let Some(ty) = vm.type_named("fa_file") else { return Ok(()) };
     let file = states.file(vm, ty, state, event)?;
     if let Some(stream) = stream {
@@ -197,7 +197,7 @@ pub(super) fn limit(vm: &mut Vm<'_>, states: &mut States, event: &Raised<'_>) ->
     let (Some(state), Some(ty)) = (event.file(file), vm.type_named("fa_file")) else {
         return Ok(());
     };
-    let Some(args) = vm.m.state.traffic.listening.extractions.get(&state.fuid) else {
+    let Some(args) = vm.m.state.traffic.file_contents.extractions.get(&state.fuid) else {
         return Ok(());
     };
     let args = args.clone();
@@ -233,10 +233,10 @@ pub(super) fn violation(
     let tag = Value::Enum(of_tag, vm.enum_named(&name).int());
     let info = vm.new_record(of_info, &[], Vec::new())?;
     if let Some(record) = info.record() {
-        let places = super::plan::places(vm, of_info, ["reason", "f"]);
-        for (place, value) in places.into_iter().zip([Value::string(reason), file]) {
-            if let Some(place) = place {
-                record.set(place, value);
+        let offsets = super::plan::field_offsets(vm, of_info, ["reason", "f"]);
+        for (offset, value) in offsets.into_iter().zip([Value::string(reason), file]) {
+            if let Some(offset) = offset {
+                record.set(offset, value);
             }
         }
     }
@@ -250,8 +250,8 @@ pub(super) fn end(vm: &mut Vm<'_>, event: &Raised<'_>, file: Option<&Value>) {
     let first = event.decl.params.first().and_then(|param| reader.param(param));
     let Some(Head::File(index)) = first else { return };
     let Some(state) = event.file(index) else { return };
-    let Some(wanted) = vm.m.state.traffic.listening.files.remove(&state.fuid) else { return };
-    let WantedBytes { mut hashes, .. } = wanted;
+    let Some(request) = vm.m.state.traffic.file_contents.files.remove(&state.fuid) else { return };
+    let RequestedContents { mut hashes, .. } = request;
     let entropy = hashes.entropy.take();
     if let Some(file) = file {
         for (kind, digits) in hashes.finish() {
@@ -264,7 +264,7 @@ pub(super) fn end(vm: &mut Vm<'_>, event: &Raised<'_>, file: Option<&Value>) {
         && state.seen_bytes > 0
         && state.missing_bytes == 0
     {
-        let result = entropy.of.finish();
+        let result = entropy.consumer.finish();
         let fields = [
             result.entropy,
             result.chi_square,
@@ -294,7 +294,7 @@ mod tests {
         assert_eq!(found, [("sha224", digits.to_owned())]);
         let mut hashes = Hashes::default();
         hashes.set("Files::ANALYZER_SHA384", true);
-        hashes.entropy = Some(FileConsumers::default());
+        hashes.entropy = Some(FileConsumer::default());
         hashes.update(0, b"a");
         assert!(hashes.entropy.is_some());
         hashes.update(2, b"c");

@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::kept::LOOKING;
+use super::stored_conns::CONN_LOOKUPS;
 use crate::ast::{EventCall, ExprKind, StmtKind};
 use crate::ids::{BodyId, ExprId, FuncId, Id as _, LocalId, TypeId};
 use crate::program::Program;
@@ -24,12 +24,12 @@ pub(super) enum Source {
 
 /// Types of records with a `conn_id`, and the functions and events that take one.
 #[derive(Default)]
-pub(super) struct Ends {
+pub(super) struct ConnIds {
     /// Types of records whose `conn_id` is that of a stored connection: `connection`, and `Tunnel::EncapsulatingConn`, whose
     /// connection the analysis reports.
     records: Vec<TypeId>,
-    ends: Option<TypeId>,
-    looking: HashSet<FuncId>,
+    conn_id: Option<TypeId>,
+    lookups: HashSet<FuncId>,
     /// Events that the analysis or the run raises.
     raised: HashSet<FuncId>,
 }
@@ -38,9 +38,9 @@ pub(super) struct Ends {
 #[derive(Default)]
 pub(super) struct Flow {
     /// Sources of the `conn_id`s that built-in functions look up.
-    wanted: Vec<Source>,
+    looked_up: Vec<Source>,
     /// Sources of the arguments passed to each parameter of type `conn_id`.
-    given: HashMap<(FuncId, usize), Vec<Source>>,
+    arguments: HashMap<(FuncId, usize), Vec<Source>>,
     /// Functions that scripts use as values: their arguments are unknown.
     values: HashSet<FuncId>,
 }
@@ -55,16 +55,16 @@ pub(super) struct Locals {
 }
 
 /// Maximum number of assignments that are followed.
-const DEEPEST: usize = 8;
+const MAX_ASSIGNMENTS: usize = 8;
 
-impl Ends {
+impl ConnIds {
     /// `raised` are the events that the analysis or the run raises.
     pub(super) fn new(vm: &Vm<'_>, raised: HashSet<FuncId>) -> Self {
         let records = ["connection", "Tunnel::EncapsulatingConn"].map(|name| vm.type_named(name));
         Self {
             records: records.into_iter().flatten().collect(),
-            ends: vm.type_named("conn_id"),
-            looking: LOOKING.iter().filter_map(|name| vm.function_named(name)).collect(),
+            conn_id: vm.type_named("conn_id"),
+            lookups: CONN_LOOKUPS.iter().filter_map(|name| vm.function_named(name)).collect(),
             raised,
         }
     }
@@ -72,7 +72,7 @@ impl Ends {
     /// The source of an expression that is a `conn_id` or a `connection`.
     fn source(&self, program: &Program, locals: &Locals, expr: ExprId) -> Source {
         let mut at = expr;
-        for _ in 0..DEEPEST {
+        for _ in 0..MAX_ASSIGNMENTS {
             if self.records.contains(&program.exprs[at].ty) {
                 return Source::Record;
             }
@@ -104,14 +104,14 @@ impl Ends {
         (func, args): (FuncId, &[ExprId]),
         to: &mut Flow,
     ) {
-        if self.looking.contains(&func) {
+        if self.lookups.contains(&func) {
             let first = args.first().map(|first| self.source(program, locals, *first));
-            to.wanted.push(first.unwrap_or(Source::Other));
+            to.looked_up.push(first.unwrap_or(Source::Other));
         }
-        for (place, arg) in args.iter().enumerate() {
-            if Some(program.exprs[*arg].ty) == self.ends {
+        for (index, arg) in args.iter().enumerate() {
+            if Some(program.exprs[*arg].ty) == self.conn_id {
                 let source = self.source(program, locals, *arg);
-                to.given.entry((func, place)).or_default().push(source);
+                to.arguments.entry((func, index)).or_default().push(source);
             }
         }
     }
@@ -130,27 +130,27 @@ impl Ends {
     }
 
     /// Whether built-in functions may look up connections that scripts have no record of.
-    pub(super) fn looks_for_any(&self, program: &Program, flow: &Flow) -> bool {
+    pub(super) fn looks_up_any(&self, program: &Program, flow: &Flow) -> bool {
         let mut seen = HashSet::new();
-        let mut open = flow.wanted.clone();
+        let mut open = flow.looked_up.clone();
         while let Some(source) = open.pop() {
             match source {
                 Source::Record => {}
                 Source::Other => return true,
-                Source::Param(func, place) => {
+                Source::Param(func, index) => {
                     let is_called = program.functions[func].flavor != Flavor::Hook
                         && !self.raised.contains(&func)
                         && !flow.values.contains(&func);
                     if !is_called {
                         return true;
                     }
-                    if seen.insert((func, place)) {
-                        open.extend(flow.given.get(&(func, place)).into_iter().flatten());
+                    if seen.insert((func, index)) {
+                        open.extend(flow.arguments.get(&(func, index)).into_iter().flatten());
                     }
                 }
             }
         }
-        self.looking.iter().any(|func| flow.values.contains(func))
+        self.lookups.iter().any(|func| flow.values.contains(func))
     }
 }
 
@@ -162,9 +162,9 @@ impl Flow {
 
     /// Adds the findings of other functions.
     pub(super) fn append(&mut self, other: Self) {
-        self.wanted.extend(other.wanted);
-        for (param, sources) in other.given {
-            self.given.entry(param).or_default().extend(sources);
+        self.looked_up.extend(other.looked_up);
+        for (param, sources) in other.arguments {
+            self.arguments.entry(param).or_default().extend(sources);
         }
         self.values.extend(other.values);
     }
@@ -172,7 +172,7 @@ impl Flow {
 
 impl Locals {
     /// The locals of a body.
-    pub(super) fn of(program: &Program, body: BodyId) -> Self {
+    pub(super) fn new(program: &Program, body: BodyId) -> Self {
         let of = &program.bodies[body];
         let (mut statements, mut open) = (vec![of.stmt], Vec::new());
         let mut assigned = HashMap::new();
@@ -223,7 +223,7 @@ global other: event(id: conn_id);
 ";
 
     /// Whether functions of a program may look up any connection.
-    fn looks_for_any(code: &str) -> bool {
+    fn looks_up_any(code: &str) -> bool {
         let diagnostics = Diagnostics::default();
         let mut program = Program { diagnostics, ..Program::default() };
         let mut machine = Machine::new();
@@ -232,12 +232,12 @@ global other: event(id: conn_id);
         assert!(Parser::new(&mut program, &mut machine, Vec::new()).run([input]).is_ok());
         let vm = machine.with(&mut program);
         let found = super::super::steering::reached(&vm, &|name| name == "raised");
-        found.expect("all is known").looks_for_any
+        found.expect("all is known").looks_up_any
     }
 
     #[test]
     fn ends_of_records_are_followed_through_locals_calls_and_events() {
-        for shown in [
+        for code in [
             "event raised(c: connection) { print connection_exists(c$id); }",
             "event raised(c: connection) { local i = c$id; print connection_exists(i); }",
             "function f(i: conn_id) { print connection_exists(i); }
@@ -247,7 +247,7 @@ global other: event(id: conn_id);
             // It is not called.
             "function f(i: conn_id) { print connection_exists(i); }",
         ] {
-            assert!(!looks_for_any(shown), "{shown}");
+            assert!(!looks_up_any(code), "{code}");
         }
     }
 
@@ -269,7 +269,7 @@ global other: event(id: conn_id);
             "hook h(i: conn_id) { print connection_exists(i); }
              event raised(c: connection) { hook h(c$id); }",
         ] {
-            assert!(looks_for_any(other), "{other}");
+            assert!(looks_up_any(other), "{other}");
         }
     }
 }

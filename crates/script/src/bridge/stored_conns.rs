@@ -19,7 +19,7 @@ use crate::vm::Vm;
 use crate::walk;
 
 /// Built-in functions that look up the connection of their first argument, a `connection` or a `conn_id`.
-pub(super) const LOOKING: &[&str] = &[
+pub(super) const CONN_LOOKUPS: &[&str] = &[
     "PacketAnalyzer::GTPV1::remove_gtpv1_connection",
     "PacketAnalyzer::TEREDO::remove_teredo_connection",
     "WebSocket::__configure_analyzer",
@@ -48,20 +48,20 @@ pub(super) const LOOKING: &[&str] = &[
 ];
 
 /// Built-in functions that may look up any connection.
-const OF_ALL: &[&str] = &["Reporter::limit_reached_weird", "match_signatures"];
+const ANY_CONN_LOOKUPS: &[&str] = &["Reporter::limit_reached_weird", "match_signatures"];
 
 /// Whether the bridge stores every connection from its first packet on. Otherwise it stores a connection once an event passes it
 /// to a handler that may keep it. `handled` returns whether an event has handlers, `handles_files` whether any file event has.
 pub(super) fn stores_all(vm: &Vm<'_>, handled: impl Fn(&str) -> bool, handles_files: bool) -> bool {
-    let Some(Reached { looks_for_any, .. }) = reached(vm) else { return true };
+    let Some(Reached { looks_up_any, .. }) = reached(vm) else { return true };
     // `fa_file` lists connections. These events carry them, so that the bridge can store them then.
     let shows_files = ["file_new", "file_over_new_connection"].into_iter().all(&handled);
-    *looks_for_any
+    *looks_up_any
         || vm.m.state.uids.is_deterministic()
         || natives::reports_status(vm)
-        || calls(vm, OF_ALL)
-        || calls(vm, &requests::OF_SEQUENCES)
-        || calls(vm, &requests::OF_LOGINS)
+        || calls(vm, ANY_CONN_LOOKUPS)
+        || calls(vm, &requests::SEQUENCE_READERS)
+        || calls(vm, &requests::LOGIN_FUNCTIONS)
         || !shows_files && (handles_files || calls(vm, &["Files::__lookup_file"]))
 }
 
@@ -76,11 +76,11 @@ pub(super) fn holds(ty: &Type, wanted: &Type) -> bool {
     }
 }
 
-/// The plan of the `connection` parameter at index `place` of an event, of which the handlers read `used`.
+/// The plan of the `connection` parameter at index `index` of an event, of which the handlers read `used`.
 pub(super) fn connection(
     vm: &Vm<'_>,
     ty: TypeId,
-    (func, place): (FuncId, usize),
+    (func, index): (FuncId, usize),
     used: &UsedParts,
     stores_all: bool,
 ) -> Plan {
@@ -88,29 +88,29 @@ pub(super) fn connection(
         return Plan::skip(&Type::Connection);
     }
     let plan = ConnPlan::new(vm, ty);
-    match brief(vm, &plan, (func, place), stores_all) {
-        Some(used) => Plan::Brief(ty, Rc::new(plan.narrowed(&used))),
+    match temporary(vm, &plan, (func, index), stores_all) {
+        Some(used) => Plan::Temporary(ty, Rc::new(plan.narrowed(&used))),
         None => Plan::Connection(ty),
     }
 }
 
 /// The fields that handlers read of a connection that is not stored; `None` where they may keep or change its record. Fields
 /// that only scripts set are unset in such a record.
-fn brief(
+fn temporary(
     vm: &Vm<'_>,
     plan: &ConnPlan,
-    (func, place): (FuncId, usize),
+    (func, index): (FuncId, usize),
     stores_all: bool,
 ) -> Option<UsedParts> {
     let Reached { assigned, functions, .. } = reached(vm)?;
     let params = vm.p.types.params(vm.p.functions[func].ty);
     let fresh = FreshRecords { ty: plan.ty(), unset: plan.unset(vm) };
     let mut uses = used::uses(vm.p, func, params.len(), Some(&fresh));
-    let mut looking = LOOKING.iter().filter_map(|name| vm.function_named(name));
-    let looks = !stores_all && looking.any(|func| functions.contains(&func));
-    let reading = Reading { vm, changed: &uses.changed, assigned, looks };
-    let used = uses.read.get(place)?;
-    reading.is_of_values(plan.ty(), used, 0).then(|| uses.read.swap_remove(place))
+    let mut lookups = CONN_LOOKUPS.iter().filter_map(|name| vm.function_named(name));
+    let looks_up = !stores_all && lookups.any(|func| functions.contains(&func));
+    let reading = Reading { vm, changed: &uses.changed, assigned, looks_up };
+    let used = uses.read.get(index)?;
+    reading.is_of_values(plan.ty(), used, 0).then(|| uses.read.swap_remove(index))
 }
 
 /// How handlers use the records of connections.
@@ -121,14 +121,14 @@ struct Reading<'v, 'p> {
     /// Types of records whose fields any function changes.
     assigned: &'v HashSet<TypeId>,
     /// Whether built-in functions look up stored connections by the `conn_id` of a record.
-    looks: bool,
+    looks_up: bool,
 }
 
 /// The type of a record inside `connection` that handlers may keep even if the connection is not stored: only scripts change it.
-const ENDS: &str = "conn_id";
+const IMMUTABLE_RECORD: &str = "conn_id";
 
 /// Maximum nesting depth of records in a `connection` record.
-const DEEPEST: usize = 3;
+const MAX_DEPTH: usize = 3;
 
 impl Reading<'_, '_> {
     /// Whether the parts of a record that handlers read are atomic values, or records that no script changes.
@@ -141,7 +141,7 @@ impl Reading<'_, '_> {
             attr.kind != AttrKind::Default
                 || attr.expr.is_some_and(|expr| is_constant(self.vm, expr))
         });
-        if !has_plain_defaults || self.changed.contains(&ty) || depth > DEEPEST {
+        if !has_plain_defaults || self.changed.contains(&ty) || depth > MAX_DEPTH {
             return false;
         }
         let fields = match used {
@@ -149,11 +149,13 @@ impl Reading<'_, '_> {
             UsedParts::Fields(fields) => fields,
             UsedParts::All => {
                 let name = types.data(ty).name.map(|name| self.vm.p.name(name));
-                return name == Some(ENDS) && !self.assigned.contains(&ty) && !self.looks;
+                return name == Some(IMMUTABLE_RECORD)
+                    && !self.assigned.contains(&ty)
+                    && !self.looks_up;
             }
         };
-        fields.iter().all(|(place, used)| {
-            let Some(field) = record.fields.get(*place as usize) else { return false };
+        fields.iter().all(|(offset, used)| {
+            let Some(field) = record.fields.get(*offset as usize) else { return false };
             match used {
                 UsedParts::Nothing => true,
                 UsedParts::Fields(inner) if inner.is_empty() => true,
