@@ -77,7 +77,7 @@ pub(super) const TABLE: Table = &[
     }),
     ("same_object", |_, a| {
         let (one, other) = (arg(a, 0), arg(a, 1));
-        // Numbers have no identity: equal ones are the same.
+        // Atomic values have no identity: equal ones are the same.
         let has_identity = |value: &Value| {
             value.address().is_some() || value.bytes().is_some() || value.pattern().is_some()
         };
@@ -129,12 +129,12 @@ pub(super) const TABLE: Table = &[
     }),
 ];
 
-/// The table that a value is, sets not among them.
+/// The table in a value; `None` for sets.
 fn mapping(vm: &Vm<'_>, value: &Value) -> Option<Rc<crate::value::Table>> {
     value.table().filter(|table| !vm.p.types.is_set(table.ty())).cloned()
 }
 
-/// The vector of bools that a value is; an error where it is none.
+/// The vector of bool in a value; reports an error otherwise.
 fn bools(vm: &mut Vm<'_>, value: &Value, name: &str) -> Option<Rc<Vector>> {
     let vector = value.vector().filter(|vector| {
         let element = vm.p.types.element(vector.ty());
@@ -146,7 +146,7 @@ fn bools(vm: &mut Vm<'_>, value: &Value, name: &str) -> Option<Rc<Vector>> {
     vector.cloned()
 }
 
-/// Whether a value is a table or set of networks; reported where it is not.
+/// Whether a value is a table or set indexed by subnets; reports an error otherwise.
 fn has_subnets(vm: &mut Vm<'_>, value: &Value, name: &str) -> bool {
     let index = value.table().and_then(|table| vm.p.types.table(table.ty())).map(|ty| &*ty.index);
     let fits = match index {
@@ -160,7 +160,7 @@ fn has_subnets(vm: &mut Vm<'_>, value: &Value, name: &str) -> bool {
     fits
 }
 
-/// Bytes that count as one part of the footprint of a string.
+/// Number of bytes of a string that count as one unit of its footprint.
 const FOOTPRINT_UNIT: usize = 32;
 
 fn footprint(value: &Value, open: &mut Vec<usize>) -> u64 {
@@ -223,7 +223,7 @@ fn footprint(value: &Value, open: &mut Vec<usize>) -> u64 {
     sum
 }
 
-/// How two elements are put in order.
+/// The comparison of two elements.
 enum ElementOrder {
     Values,
     Function(Rc<FuncValue>),
@@ -277,7 +277,7 @@ fn by(vm: &mut Vm<'_>, args: &[Value], name: &str) -> Result<Option<(Rc<Vector>,
     Ok(Some((vector, by)))
 }
 
-/// Sorts by a function that may fail: insertion into runs, then merges, so that a bad order cannot confuse anything.
+/// Sorts with a comparison that may fail: insertion into runs, then merges, so that the sort ends even if the order is inconsistent.
 fn sorted(
     vm: &mut Vm<'_>,
     items: Vec<(usize, Value)>,
@@ -311,7 +311,7 @@ fn merge(
     let mut left = left.into_iter().peekable();
     let mut right = right.into_iter().peekable();
     while let (Some((_, a)), Some((_, b))) = (left.peek(), right.peek()) {
-        // The right one goes first only where it is less.
+        // The right element goes first only if it is less: the sort is stable.
         if comes_before(vm, b, a, by)? {
             merged.extend(right.next());
         } else {
@@ -325,7 +325,7 @@ fn merge(
 
 fn comes_before(vm: &mut Vm<'_>, a: &Value, b: &Value, by: &ElementOrder) -> Result<bool> {
     if !a.is_set() || !b.is_set() {
-        // Holes go to the end.
+        // Unset elements go to the end.
         return Ok(a.is_set() && !b.is_set());
     }
     match by {
@@ -346,7 +346,7 @@ fn sort(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let Some((vector, by)) = by(vm, args, "sort")? else { return Ok(arg(args, 0).clone()) };
     let items: Vec<(usize, Value)> = vector.items().iter().cloned().enumerate().collect();
     let items = match by {
-        // Without a function elements are compared at once.
+        // Values that need no function are sorted directly.
         ElementOrder::Values => {
             let mut items = items;
             items.sort_by(|(_, a), (_, b)| match (a.is_set(), b.is_set()) {

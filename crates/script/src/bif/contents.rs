@@ -1,4 +1,4 @@
-//! What contents are: media types.
+//! Media types of contents.
 
 use gannet_files::sniff;
 

@@ -1,4 +1,4 @@
-//! Data of messages: what values become when they leave the process, and the functions of the Broker framework that make, change and
+//! Broker data: the form of values outside of the process, and the functions of the Broker framework that create, change and
 //! read such data.
 
 use std::cmp::Ordering;
@@ -19,10 +19,10 @@ use crate::vm::Vm;
 
 type Result<T> = std::result::Result<T, Stop>;
 
-/// How deep containers may be nested.
+/// Maximum nesting depth of containers.
 const DEEPEST: usize = 200;
 
-/// A value of a message. Sets and tables are ordered by their elements, as messages are.
+/// A Broker value. Sets and tables are ordered by their elements, as in messages.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Data {
     Nil,
@@ -43,7 +43,7 @@ pub(crate) enum Data {
     Opaque(Opaque),
 }
 
-/// A copy of an opaque value, of which only the process knows the content.
+/// A copy of an opaque value, whose content is not serialized.
 #[derive(Clone)]
 pub(crate) struct Opaque(Rc<OpaqueValue>);
 
@@ -73,13 +73,13 @@ impl Ord for Opaque {
     }
 }
 
-/// A copy of an opaque value; `None` if its type cannot be copied.
+/// Copies an opaque value; `None` if its type cannot be copied.
 fn duplicate(opaque: &OpaqueValue) -> Option<Rc<OpaqueValue>> {
     let data = (**opaque.data.borrow()).duplicate()?;
     Some(Rc::new(OpaqueValue { ty: opaque.ty, data: std::cell::RefCell::new(data) }))
 }
 
-/// Whether messages and stores carry opaque values of this type.
+/// Whether messages and stores can contain opaque values of this type.
 fn is_carried(name: &str) -> bool {
     super::json::opaque_name(name) != name
 }
@@ -121,7 +121,7 @@ impl Ord for Number {
 }
 
 impl Data {
-    /// The data of a value; none for files, opaque values without copies and what is nested too deep.
+    /// Converts a value; `None` for files, opaque values that cannot be copied, and containers nested too deep.
     pub(crate) fn of(vm: &Vm<'_>, value: &Value) -> Option<Self> {
         Self::at_depth(vm, value, 0)
     }
@@ -182,7 +182,7 @@ impl Data {
         })
     }
 
-    /// The value of the type `ty`; none where the data does not fit.
+    /// Converts the data to a value of type `ty`; `None` if it does not fit.
     pub(crate) fn value(&self, vm: &mut Vm<'_>, ty: TypeId) -> Option<Value> {
         let structure = vm.p.types.get(ty).clone();
         Some(match (self, structure) {
@@ -267,7 +267,7 @@ impl Data {
         })
     }
 
-    /// A key of a table: several parts are a vector.
+    /// A table key: a key of several parts is a vector.
     fn key(&self, vm: &mut Vm<'_>, index: &[TypeId], list: TypeId) -> Option<Value> {
         if let [one] = index {
             return self.value(vm, *one);
@@ -283,7 +283,7 @@ impl Data {
         Some(make_key(&values, list))
     }
 
-    /// The name of its type as errors show it.
+    /// The name of its type in error messages.
     fn tag(&self) -> &'static str {
         match self {
             Self::Nil => "nil",
@@ -324,7 +324,7 @@ impl Data {
         }
     }
 
-    /// Adds a number to a number, an element to a set, a value to a vector; whether it could.
+    /// Adds to a number, inserts into a set, or appends to a vector; returns false if the types do not fit.
     pub(crate) fn add(&mut self, amount: Self) -> bool {
         match (self, amount) {
             (Self::Count(to), Self::Count(n)) => *to = to.wrapping_add(n),
@@ -344,7 +344,7 @@ impl Data {
         true
     }
 
-    /// Subtracts a number, or removes an element, an entry, the last value of a vector; whether it could.
+    /// Subtracts from a number, removes an element or entry, or pops the last value of a vector; returns false if the types do not fit.
     pub(crate) fn remove(&mut self, amount: &Self) -> bool {
         match (self, amount) {
             (Self::Count(to), Self::Count(n)) => *to = to.wrapping_sub(*n),
@@ -367,7 +367,7 @@ impl Data {
     }
 }
 
-/// The text of data, as the Broker library writes it.
+/// Appends the text of data, in the format of the Broker library.
 fn write(out: &mut Vec<u8>, data: &Data) {
     let nanoseconds = |out: &mut Vec<u8>, seconds: &Number| {
         out.extend(format!("{}ns", (seconds.get() * 1e9) as i64).into_bytes());
@@ -419,7 +419,7 @@ fn write_all<T>(
     out.push(brackets[1]);
 }
 
-/// How an opaque value that holds data of a message is shown; none of others.
+/// The text of an opaque value that holds Broker data; `None` for other opaque values.
 pub(crate) fn text(opaque: &OpaqueValue) -> Option<Vec<u8>> {
     opaque.with(|data: &mut Data| {
         let mut out = b"broker::data{".to_vec();
@@ -441,12 +441,12 @@ fn held(record: &Record) -> Option<Data> {
     }
 }
 
-/// The data that a record `Broker::Data` holds.
+/// The data in a `Broker::Data` record.
 pub(crate) fn unwrap(vm: &Vm<'_>, value: &Value) -> Option<Data> {
     value.record().filter(|record| is_data(vm, record)).and_then(|record| held(record))
 }
 
-/// A record `Broker::Data` with this data.
+/// A `Broker::Data` record with this data.
 pub(crate) fn wrap(vm: &Vm<'_>, data: Data) -> Option<Value> {
     let ty = vm.type_named("Broker::Data")?;
     let field = vm.p.types.record(ty)?.fields.first()?.ty;
@@ -454,7 +454,7 @@ pub(crate) fn wrap(vm: &Vm<'_>, data: Data) -> Option<Value> {
     Some(Value::Record(Record::new(ty, vec![opaque])))
 }
 
-/// A record `Broker::Data` without any.
+/// An empty `Broker::Data` record.
 pub(crate) fn nothing(vm: &Vm<'_>) -> Value {
     let ty = vm.type_named("Broker::Data").unwrap_or(TypeId::VOID);
     Value::Record(Record::new(ty, vec![Value::Unset]))
@@ -464,7 +464,7 @@ fn wrapped(vm: &Vm<'_>, data: Option<Data>) -> Result<Value> {
     Ok(data.and_then(|data| wrap(vm, data)).unwrap_or_else(|| nothing(vm)))
 }
 
-/// The data of an argument; an error that names the argument where it has none.
+/// The data of an argument; reports an error with the argument's name if it cannot be converted.
 fn converted(vm: &mut Vm<'_>, value: &Value, name: &str) -> Option<Data> {
     let data = Data::of(vm, value);
     if data.is_none() {
@@ -473,10 +473,10 @@ fn converted(vm: &mut Vm<'_>, value: &Value, name: &str) -> Option<Data> {
     data
 }
 
-/// Works on the data that the first argument holds, where that is of the wanted kind.
+/// Calls `f` with the data in the first argument, if that has the right kind.
 ///
 /// # Errors
-/// The end of the body where it is not.
+/// Ends the calling body otherwise.
 fn on<R>(
     vm: &mut Vm<'_>,
     args: &[Value],
@@ -539,7 +539,7 @@ fn on_vector<R>(
     })
 }
 
-/// A walk over the elements of a set, table, vector or record, as they were at its beginning.
+/// An iterator over the elements of a set, table, vector or record, as they were when it was created.
 #[derive(Clone)]
 struct ElementWalk {
     items: Vec<(Data, Data)>,
@@ -570,17 +570,17 @@ fn walk_value(vm: &mut Vm<'_>, args: &[Value], what: &str) -> Result<Value> {
     if item.is_none() {
         vm.builtin_error(format!("attempt to retrieve value of invalid {what} iterator"));
     }
-    // A field of a record that is not set is nothing.
+    // An unset field of a record yields no data.
     let item = item.map(|(item, _)| item).filter(|item| what != "record" || *item != Data::Nil);
     wrapped(vm, item)
 }
 
-/// An element alone, as a walk has it.
+/// An iterator item without a value.
 fn alone(data: &Data) -> (Data, Data) {
     (data.clone(), Data::Nil)
 }
 
-/// The functions of data.
+/// The functions of Broker data.
 pub(super) const TABLE: Table = &[
     ("Broker::__data", |vm, a| {
         let data = Data::of(vm, arg(a, 0));
@@ -748,7 +748,7 @@ fn place(value: &Value) -> usize {
     usize::try_from(value.count()).unwrap_or(usize::MAX)
 }
 
-/// An event with its arguments, for `Broker::publish`.
+/// Creates an event with arguments for `Broker::publish`.
 fn broker_event(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let ty = vm.type_named("Broker::Event").unwrap_or_else(|| vm.result_type());
     let data = vm.type_named("Broker::Data").unwrap_or(TypeId::VOID);
@@ -799,7 +799,7 @@ fn broker_event(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     Ok(result)
 }
 
-/// An event with its arguments, for `Cluster::publish`.
+/// Creates an event with arguments for `Cluster::publish`.
 fn cluster_event(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let ty = vm.result_type();
     let any = vm.type_named("any_vec").unwrap_or(TypeId::UNSPECIFIED_VECTOR);
@@ -822,7 +822,7 @@ fn cluster_event(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     Ok(result)
 }
 
-/// The arguments of an event that is published; reported where they do not fit.
+/// Checks and converts the arguments of an event that is published; reports an error if they do not fit.
 fn checked(vm: &mut Vm<'_>, func: &Rc<FuncValue>, args: &[Value]) -> Option<Vec<Value>> {
     let name = vm.function_name(func.func);
     let flavor = vm.p.functions[func.func].flavor;
@@ -857,13 +857,13 @@ fn checked(vm: &mut Vm<'_>, func: &Rc<FuncValue>, args: &[Value]) -> Option<Vec<
     Some(items)
 }
 
-/// Reports something with the place of the call that is running.
+/// Reports a message with the location of the current call.
 fn report_here(vm: &mut Vm<'_>, severity: Severity, text: impl Into<Vec<u8>>) {
     let span = vm.p.exprs.find(vm.call_site()).map_or(Span::NOWHERE, |call| call.span);
     vm.emit(severity, span, text.into());
 }
 
-/// A value as an argument of the type `wanted`; none where it is of another type.
+/// Converts a value to an argument of type `wanted`; `None` if it has another type.
 fn fitting(vm: &mut Vm<'_>, value: &Value, wanted: TypeId) -> Option<Value> {
     let given = value.ty();
     if wanted == TypeId::ANY || vm.p.same_type(wanted, given) {
@@ -877,7 +877,7 @@ fn type_text(vm: &Vm<'_>, ty: TypeId) -> String {
     crate::describe::type_text(vm.p, ty)
 }
 
-/// `Broker::publish`: a process alone has no peers, so that any event is published, even one that could not be made.
+/// `Broker::publish`: this process has no peers, so publishing any event succeeds, even one that could not be created.
 fn broker_publish(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     if !has_topic(vm, args) {
         return Ok(Value::Unset);
@@ -903,7 +903,7 @@ fn broker_publish(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     }
 }
 
-/// Whether the first argument is a topic; reported where it is not.
+/// Whether the first argument is a topic; reports an error otherwise.
 fn has_topic(vm: &mut Vm<'_>, args: &[Value]) -> bool {
     let Some(topic) = args.first().filter(|topic| topic.bytes().is_none()) else { return true };
     let given = crate::describe::tag_name(vm.p.types.get(topic.ty()));
@@ -911,13 +911,13 @@ fn has_topic(vm: &mut Vm<'_>, args: &[Value]) -> bool {
     false
 }
 
-/// Whether another backend than Broker is configured.
+/// Whether another cluster backend than Broker is configured.
 fn is_broker_idle(vm: &mut Vm<'_>) -> bool {
     let backend = super::json::name_of(vm, &vm.global_named("Cluster::backend"));
     backend != "Cluster::CLUSTER_BACKEND_BROKER"
 }
 
-/// `Cluster::publish`: a process alone has no receivers, but the event is checked. The topic is the first argument.
+/// `Cluster::publish`: this process has no receivers, but the event is checked. The topic is the first argument.
 pub(super) fn publish(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let [_, rest @ ..] = args else { return Ok(Value::Bool(false)) };
     if !has_topic(vm, args) {

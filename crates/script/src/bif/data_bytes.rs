@@ -1,9 +1,9 @@
-//! Data as bytes, for databases: a byte for the kind, then numbers of fixed size in little-endian order, texts behind their length,
-//! and containers behind the number of their elements.
+//! Serializes Broker data for databases: a byte for the kind, then numbers of fixed size in little-endian order; texts are prefixed
+//! with their length, containers with the number of their elements.
 
 use super::data::Data;
 
-/// How deep containers of bytes may be nested.
+/// Maximum nesting depth of containers.
 const DEEPEST: usize = 200;
 
 mod kind {
@@ -25,7 +25,7 @@ mod kind {
 }
 
 impl Data {
-    /// Appends the bytes; whether it could: not if it is nested too deep.
+    /// Appends the serialized data; returns false if it is nested too deep.
     pub(super) fn write(&self, out: &mut Vec<u8>) -> bool {
         self.write_at(out, 0)
     }
@@ -81,7 +81,7 @@ impl Data {
         true
     }
 
-    /// The data of bytes; none where they are not all of one.
+    /// Deserializes data; `None` if the bytes are invalid or have trailing bytes.
     pub(super) fn read(bytes: &[u8]) -> Option<Self> {
         let mut rest = bytes;
         let data = read_at(&mut rest, 0)?;
@@ -123,7 +123,7 @@ fn read_at(rest: &mut &[u8], depth: usize) -> Option<Data> {
             let (port, [protocol]) = (u16::from_le_bytes(take(rest)?), take(rest)?);
             Data::Port(port, protocol)
         }
-        // Each element has a byte at least, so that the bytes bound their number.
+        // Each element takes at least one byte, so the input length bounds the number of elements.
         kind::SET => {
             let elements = 0..u64::from_le_bytes(take(rest)?);
             Data::Set(elements.map(|_| read_at(rest, depth + 1)).collect::<Option<_>>()?)
@@ -154,7 +154,7 @@ fn text<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     Some(text)
 }
 
-/// Reads data from bytes and returns the bytes of that; none where they are no data.
+/// Deserializes data and serializes it again; `None` if the bytes are invalid.
 #[must_use]
 pub fn read_and_write(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::new();

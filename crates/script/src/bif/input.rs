@@ -37,7 +37,7 @@ pub(super) const TABLE: Table = &[
     }),
     ("Input::__remove_stream", |vm, a| {
         let name = arg(a, 0).text();
-        // A stream remains until the next poll: rows that its reader has are processed.
+        // The stream is removed at the next poll, after rows that were read have been processed.
         let streams = &mut vm.m.state.inputs.streams;
         let Some(at) = streams.iter().rposition(|stream| stream.name == name) else {
             return Ok(Value::Bool(false));
@@ -66,19 +66,19 @@ pub(super) const TABLE: Table = &[
     }),
 ];
 
-/// Streams that are read.
+/// Input streams.
 #[derive(Default)]
 pub struct Inputs {
     streams: Vec<Stream>,
     next_heartbeat: f64,
     next_id: u64,
-    /// Names and sources of files that were read and passed to their analyzers: their end is reported with the next poll,
+    /// Names and sources of files that were read completely and passed to file analyzers: their end is reported at the next poll,
     /// after the events of the analyzers.
     analyzed: Vec<(String, String)>,
 }
 
 impl Inputs {
-    /// Whether there are streams, or files that were read.
+    /// Whether streams or ends of files are pending.
     pub(super) fn is_read(&self) -> bool {
         !self.streams.is_empty() || !self.analyzed.is_empty()
     }
@@ -90,19 +90,19 @@ struct Stream {
     source: String,
     description: Value,
     reader: InputStream,
-    /// Messages read and not yet processed.
+    /// Messages that were read and not yet processed.
     waiting: Vec<Message>,
     update: bool,
-    /// It was removed, and goes once its rows are processed.
+    /// Set when it was removed: the stream is dropped after its rows were processed.
     removed: bool,
     target: Rc<Target>,
-    /// Keys of a table that the last passes over the source gave, and of the present one.
+    /// Keys of a table in the last pass over the source, and in the current one.
     seen: HashMap<Vec<u8>, (Value, Value)>,
     present: HashMap<Vec<u8>, (Value, Value)>,
     error_event: Option<FuncId>,
 }
 
-/// Where rows go.
+/// The destination of rows.
 enum Target {
     Table {
         table: Value,
@@ -118,12 +118,12 @@ enum Target {
         want_record: bool,
         event: FuncId,
     },
-    /// The analyzers of files: each row is the next piece of one.
+    /// File analyzers: each row is the next chunk of a file.
     Analysis,
 }
 
-/// The columns of a record type, fields of records in it among them; whether all its fields can be read. What cannot is reported;
-/// `lenient` streams leave such fields out where they are optional.
+/// The columns of a record type, including fields of nested records; and whether all its fields can be read. Errors are reported;
+/// `lenient` streams omit optional fields that cannot be read.
 pub(super) fn columns(
     vm: &mut Vm<'_>,
     ty: TypeId,
@@ -331,7 +331,7 @@ fn config_options(vm: &Vm<'_>) -> HashMap<String, OptionType> {
     options
 }
 
-/// Takes what readers have; returns whether there was anything.
+/// Processes the messages of all readers; returns whether any was pending.
 ///
 /// # Errors
 /// [`Stop`] where the program stops.
@@ -356,7 +356,7 @@ pub(super) fn poll(vm: &mut Vm<'_>) -> Result<bool> {
         };
         let mut messages = std::mem::take(&mut stream.waiting);
         if stream.removed {
-            // Its reader ended.
+            // Its reader is not polled.
         } else if std::mem::take(&mut stream.update) {
             messages.extend(stream.reader.update());
         } else if beat && messages.is_empty() {
@@ -414,7 +414,7 @@ fn take(vm: &mut Vm<'_>, id: u64, message: Message) -> Result<()> {
                         .iter()
                         .map(|param| param.ty)
                         .collect();
-                // The value of an option has the option's type, which the event does not declare.
+                // The value has the type of the option; the event declares it as `any`.
                 let option = match fields.get(2) {
                     Some(Field::String(name)) => vm.find_global(&String::from_utf8_lossy(name)),
                     _ => None,
@@ -483,7 +483,7 @@ impl RowPosition {
         vm.report(Severity::Warning, text);
     }
 
-    /// Converts a field to a value of a type; warns and returns `None` if its enumerator is unknown.
+    /// Converts a field to a value of a type; warns and returns `None` if it is an unknown enumerator.
     fn value(&self, vm: &mut Vm<'_>, field: &Field<'_>, ty: TypeId) -> Option<Value> {
         let Some(name) = unknown_enum(vm, field, ty) else { return Some(to_value(vm, field, ty)) };
         let text = format!("Value '{name}' for stream '{}' is not a valid enum.", self.name);
@@ -514,7 +514,7 @@ impl RowPosition {
             let value = if vm.p.types.tag(ty) == Tag::Record {
                 self.fill(vm, ty, fields, Needs::Fields)?
             } else if !is_readable(vm, ty, false) {
-                // It has no column.
+                // A field without a column.
                 Some(Value::Unset)
             } else {
                 let field = fields.next().unwrap_or(&Field::Unset);
@@ -540,18 +540,18 @@ impl RowPosition {
     }
 }
 
-/// Which fields of a record a row must have; those of records in it always need all that are not optional.
+/// Which fields of a record must be set in a row; nested records always need all fields that are not optional.
 #[derive(Clone, Copy)]
 enum Needs {
-    /// All that are not optional.
+    /// All fields that are not optional.
     Fields,
-    /// All: they are the index of a table.
+    /// All fields: they are the index of a table.
     Index,
-    /// None.
+    /// No field.
     Nothing,
 }
 
-/// The name in a field that its type, an enum, does not have.
+/// The name of an enumerator that the enum type does not have.
 fn unknown_enum(vm: &Vm<'_>, field: &Field<'_>, ty: TypeId) -> Option<String> {
     match field {
         Field::Enum(name) => {
@@ -572,13 +572,13 @@ fn unknown_enum(vm: &Vm<'_>, field: &Field<'_>, ty: TypeId) -> Option<String> {
     }
 }
 
-/// Warns that an event of a reader has no value for an enumerator.
+/// Warns about an unknown enumerator in an event of a reader.
 fn warn_of_enum(vm: &mut Vm<'_>, source: &str, description: &Value, field: &Field<'_>, name: &str) {
     let first = match field {
         Field::Set(items) | Field::Vector(items) => items.first(),
         _ => None,
     };
-    // The first one of a container shows the type of all.
+    // As in Zeek, the wording depends on the first element of a container.
     let is_first = matches!(first, Some(Field::Enum(first)) if **first == *name.as_bytes());
     let word = if is_first { "of" } else { "for" };
     let reader = json::name_of(vm, &super::log::field(vm, description, "reader"));
@@ -587,7 +587,7 @@ fn warn_of_enum(vm: &mut Vm<'_>, source: &str, description: &Value, field: &Fiel
     vm.report(Severity::Warning, text);
 }
 
-/// The values of a record's fields, as several arguments.
+/// The values of a record's fields, as separate arguments.
 fn spread(value: &Value) -> Vec<Value> {
     value.record().map(|record| record.fields().clone()).unwrap_or_default()
 }
@@ -596,7 +596,7 @@ fn end_of_data(vm: &mut Vm<'_>, name: String, source: String) {
     vm.queue_named("Input::end_of_data", vec![Value::string(name), Value::string(source)]);
 }
 
-/// Passes the next piece of a file to its analyzers.
+/// Passes the next chunk of a file to its analyzers.
 fn analyze(vm: &mut Vm<'_>, name: &str, data: Vec<u8>, ends: bool) {
     let source = name.to_owned();
     vm.m.state.traffic.commands.push(Command::Contents { source, data, ends });
@@ -709,7 +709,7 @@ fn row(
     Ok(())
 }
 
-/// Removes the rows that the last pass over the source did not contain.
+/// Removes the rows that the last pass did not contain.
 fn remove_missing(vm: &mut Vm<'_>, id: u64, target: &Target, description: &Value) -> Result<()> {
     let Target::Table { table, index, predicate, event, value, .. } = target else {
         return Ok(());
@@ -752,7 +752,7 @@ fn remove_missing(vm: &mut Vm<'_>, id: u64, target: &Target, description: &Value
     Ok(())
 }
 
-/// The value of a field as one of a type.
+/// Converts a field to a value of a type.
 pub(super) fn to_value(vm: &mut Vm<'_>, field: &Field<'_>, ty: TypeId) -> Value {
     match field {
         Field::Unset => Value::Unset,

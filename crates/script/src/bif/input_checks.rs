@@ -1,4 +1,4 @@
-//! Whether the description of an input stream fits: types of the destination, of events and of columns.
+//! Checks the description of an input stream: types of the destination, of events and of columns.
 
 use super::input::columns;
 use super::log::field;
@@ -9,15 +9,15 @@ use crate::types::{Flavor, Tag};
 use crate::value::Value;
 use crate::vm::Vm;
 
-/// Why a stream cannot be created; nothing where that was reported.
+/// The error message; empty if an error was reported already.
 type Checked<T> = Result<T, String>;
 
-/// What a table stream is made of.
+/// The checked description of a table stream.
 pub(super) struct TableStream {
     pub index: TypeId,
     pub value: Option<TypeId>,
     pub columns: Vec<Column>,
-    /// How many of the columns are of the index.
+    /// Number of columns that belong to the index.
     pub index_columns: usize,
     pub want_record: bool,
 }
@@ -41,7 +41,7 @@ fn tag(vm: &Vm<'_>, ty: TypeId) -> &'static str {
     crate::describe::tag_name(vm.p.types.get(ty))
 }
 
-/// Whether a type is the one of this name.
+/// Whether a type has this name.
 fn is_named(vm: &Vm<'_>, ty: TypeId, name: &str) -> bool {
     vm.type_named(name).is_some_and(|named| vm.p.same_type(ty, named))
 }
@@ -57,7 +57,7 @@ fn parameters(vm: &Vm<'_>, func: TypeId) -> Vec<TypeId> {
     vm.p.types.params(func).iter().map(|param| param.ty).collect()
 }
 
-/// The parameters of the event in a field of the description; none where it is not set.
+/// The parameter types of the event in a field of the description; `None` if the field is unset.
 fn event(vm: &Vm<'_>, description: &Value, name: &str, what: &str) -> Checked<Option<Vec<TypeId>>> {
     match field(vm, description, name) {
         Value::Unset => Ok(None),
@@ -277,7 +277,7 @@ fn table_event(
     Ok(())
 }
 
-/// Whether values of a type can be read.
+/// Whether a reader can create values of a type.
 pub(super) fn is_readable(vm: &Vm<'_>, ty: TypeId, atomic: bool) -> bool {
     match vm.p.types.tag(ty) {
         Tag::Bool
@@ -307,7 +307,7 @@ pub(super) fn is_readable(vm: &Vm<'_>, ty: TypeId, atomic: bool) -> bool {
     }
 }
 
-/// Reports a field of a type that cannot be read; whether it is left out, which `lenient` streams do with optional files,
+/// Reports a field whose type cannot be read; returns whether it is omitted, as `lenient` streams do with optional files,
 /// functions and opaque values.
 pub(super) fn leaves_out(
     vm: &mut Vm<'_>,

@@ -20,7 +20,7 @@ use crate::vm::Vm;
 /// The functions of this file.
 pub(super) const TABLE: Table = &[("to_json", to_json), ("from_json", from_json)];
 
-/// How deep values are written and read.
+/// Maximum nesting depth of values.
 const MAX_DEPTH: usize = 500;
 
 fn to_json(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value, Stop> {
@@ -87,7 +87,7 @@ impl Writer {
                     if index > 0 {
                         out.push(b',');
                     }
-                    // As in Zeek, what is escaped in the JSON of a key is escaped again.
+                    // As in Zeek, characters that are escaped in the JSON of a key are escaped again.
                     let mut name = Vec::new();
                     self.value(vm, &mut name, key, depth + 1);
                     if let [b'"', inner @ .., b'"'] = name.as_slice() {
@@ -149,7 +149,7 @@ impl Writer {
     }
 }
 
-/// The name of an opaque type as values are shown, which Zeek calls otherwise than scripts do.
+/// The displayed name of an opaque type, which in Zeek differs from the name in scripts.
 pub(crate) fn opaque_name(name: &str) -> &str {
     match name {
         "topk" => "TopkVal",
@@ -199,11 +199,11 @@ fn from_json(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value, Stop> {
     }
 }
 
-/// Why JSON is no value of a type.
+/// Why JSON cannot be converted to a type.
 pub(super) enum Failed {
-    /// What Zeek says of it.
+    /// Zeek's error message.
     Text(String),
-    /// A function that was called stopped.
+    /// A called function stopped.
     Stop(Stop),
 }
 
@@ -352,7 +352,7 @@ fn port_of_members(members: &[(Vec<u8>, Json)]) -> Result<Value, Failed> {
     }
 }
 
-/// A pattern, with or without what Zeek prints around it.
+/// A pattern, with or without the delimiters that Zeek prints.
 fn pattern_of(vm: &mut Vm<'_>, text: &[u8]) -> Result<Value, Failed> {
     let text = text.strip_prefix(b"/").and_then(|text| text.strip_suffix(b"/")).unwrap_or(text);
     let inner =
@@ -367,7 +367,7 @@ fn pattern_of(vm: &mut Vm<'_>, text: &[u8]) -> Result<Value, Failed> {
     Ok(Value::Pattern(Rc::new(pattern)))
 }
 
-/// A table of the type `ty` with values of the type `of`: the names of members are its keys, as strings or as JSON.
+/// A table of the type `ty` with values of the type `of`: member names are its keys, as strings or as JSON.
 fn table_of(
     vm: &mut Vm<'_>,
     members: &[(Vec<u8>, Json)],
@@ -393,7 +393,7 @@ fn table_of(
     Ok(result)
 }
 
-/// A record; `mapper` turns the names of members into those of fields.
+/// A record; `mapper` maps member names to field names.
 fn record_of(
     vm: &mut Vm<'_>,
     members: &[(Vec<u8>, Json)],
@@ -435,7 +435,7 @@ fn record_of(
     Ok(vm.new_record(ty, &offsets, given)?)
 }
 
-/// The seconds of a text like `2.0 days 3.0 mins`.
+/// The number of seconds in a text like `2.0 days 3.0 mins`.
 fn interval(text: &[u8]) -> Option<f64> {
     let text = std::str::from_utf8(text).ok()?;
     let mut words = text.split_ascii_whitespace();

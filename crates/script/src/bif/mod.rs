@@ -1,6 +1,6 @@
-//! Built-in functions, one file for each kind.
+//! Built-in functions, one file for each area.
 //!
-//! A built-in function gets its arguments as values and returns one. Scripts declare it; the declaration has the types. Errors that end nothing
+//! A built-in function receives its arguments as values and returns one value. Scripts declare its types. Errors that do not end the caller
 //! are reported with [`Vm::builtin_error`], those that end the calling body with [`Vm::builtin_exception`].
 
 mod containers;
@@ -48,7 +48,7 @@ pub(crate) use json::opaque_name;
 /// A built-in function.
 pub type Native = fn(&mut Vm<'_>, &[Value]) -> Result<Value, Stop>;
 
-/// Names with their functions.
+/// Names and functions.
 pub type Table = &'static [(&'static str, Native)];
 
 /// All built-in functions by name.
@@ -65,7 +65,7 @@ impl Default for Natives {
 }
 
 impl Natives {
-    /// The function of a full name.
+    /// The function with this full name.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<Native> {
         self.0.get(name).copied()
@@ -93,7 +93,7 @@ const TABLES: &[Table] = &[
     net::TABLE,
     input::TABLE,
     log::TABLE,
-    // Last: these replace those of `passive`.
+    // Last: these replace functions of `passive`.
     crate::bridge::NATIVES,
     crate::bridge::REQUESTS,
     crate::bridge::PACKET_NATIVES,
@@ -104,21 +104,21 @@ const TABLES: &[Table] = &[
     crate::bridge::RECORDINGS,
 ];
 
-/// State of built-in functions.
+/// State of the built-in functions.
 pub struct State {
-    /// Time of the first packet, 0 before it.
+    /// Timestamp of the first packet, 0 before it.
     pub first_packet: f64,
-    /// Weirds that scripts reported.
+    /// Sampling of weirds that scripts reported.
     pub(crate) weirds: options::SampledWeirds,
-    /// Signatures, where there are any that the engine does not replace.
+    /// Signatures that are not replaced by analyzers of the engine; `None` if there are none.
     pub(crate) signatures: Option<Rc<crate::bridge::signatures::Loaded>>,
     /// Log streams.
     pub log: log::Logs,
-    /// Looks up names and addresses.
+    /// Resolver of host names and addresses.
     pub(crate) resolver: crate::support::resolver::Resolver,
     /// Environment variables that scripts set.
     pub environment: BTreeMap<String, Vec<u8>>,
-    /// Whether a script called `terminate`.
+    /// Whether a script called `terminate` or a signal ended the run.
     pub terminated: bool,
     /// Whether the run has no packets.
     pub packetless: bool,
@@ -130,33 +130,33 @@ pub struct State {
     pub event_metadata: HashMap<i64, TypeId>,
     /// The number of the analyzer that raised the current event; 0 for none.
     pub(crate) analyzer: u64,
-    /// How often events were handled, by their functions.
+    /// Number of times each event was handled, by function.
     pub(crate) invocations: Vec<u64>,
-    /// Those of them that report what the program says.
+    /// The functions of `reporter_error` and similar events.
     pub(crate) reporters: Vec<crate::ids::FuncId>,
-    /// Databases of addresses.
+    /// Databases of locations and autonomous systems.
     pub databases: places::Databases,
     /// Stores of the Broker framework.
     pub stores: stores::Stores,
-    /// Packet analyzers by the one in front and the identifier there.
+    /// Packet analyzers by parent analyzer and identifier.
     pub packet_analyzers: HashMap<(i64, u64), Value>,
-    /// How often packet processing was suspended.
+    /// Number of active suspensions of packet processing.
     pub suspended: u32,
-    /// Whether the run is one of `-b`.
+    /// Whether the run has the option `-b`.
     pub bare: bool,
-    /// Whether scripts start no processes and change no files other than logs.
+    /// Whether scripts may not start processes or change files other than logs.
     pub sandbox: bool,
-    /// Random numbers.
+    /// Random number generator.
     pub random: Random,
-    /// Unique ids.
+    /// Generator of unique ids.
     pub uids: UidPools,
-    /// Hashes under the seeds of the run.
+    /// Hash functions that depend on the seeds of the run.
     pub hashes: Hashes,
-    /// The first number of the seeds.
+    /// The first of the seeds.
     pub first_seed: u32,
-    /// Addresses in the place of others.
+    /// Anonymizers of addresses.
     pub anonymizers: net::Anonymizers,
-    /// Sources that are read.
+    /// Input streams.
     pub inputs: input::Inputs,
     /// Metrics.
     pub metrics: telemetry::Metrics,
@@ -164,9 +164,9 @@ pub struct State {
     pub storage: storage::Backends,
     /// The command and its arguments.
     pub command: Vec<String>,
-    /// Functions that are called when options change, by falling priority.
+    /// Option change handlers, by descending priority.
     pub handlers: Vec<options::Handler>,
-    /// Connections, files and packets of the current run.
+    /// Current connections, files and packets.
     pub traffic: crate::bridge::Traffic,
 }
 
@@ -215,12 +215,12 @@ impl Default for State {
 }
 
 impl State {
-    /// Whether something outside of scripts is asked for news with each packet.
+    /// Whether external sources must be polled at each packet.
     pub(crate) fn is_polled(&self) -> bool {
         self.inputs.is_read() || self.stores.are_open() || self.log.is_rotating()
     }
 
-    /// Uses seeds: random numbers, ids, hashes and the order of tables follow from them.
+    /// Sets the seeds, on which random numbers, ids, hashes and the order of tables depend.
     pub fn seed(&mut self, seeds: &Seeds) {
         self.hashes = seeds.hashes();
         self.first_seed = seeds.random;
@@ -230,14 +230,14 @@ impl State {
     }
 }
 
-/// An argument; unset where it was not given.
+/// The argument at `index`; unset if it is missing.
 #[must_use]
 pub fn arg(args: &[Value], index: usize) -> &Value {
     args.get(index).unwrap_or(&Value::Unset)
 }
 
-/// The arguments of a function that takes some of them as strings of C: each of these that contains a NUL is an error, and
-/// [`WITH_NUL`] takes its place.
+/// The arguments of a function that passes some of them to C as strings: reports an error for each of these that contains a NUL, and
+/// replaces it with [`WITH_NUL`].
 pub(crate) fn c_strings<'a>(
     vm: &mut Vm<'_>,
     args: &'a [Value],
@@ -254,7 +254,7 @@ pub(crate) fn c_strings<'a>(
     args
 }
 
-/// Reports an error if a string contains a NUL: as a string of C it would end there.
+/// Reports an error if a string contains a NUL, which would end it as a C string.
 pub(crate) fn has_nul(vm: &mut Vm<'_>, text: &[u8]) -> bool {
     let found = text.contains(&0);
     if found {
@@ -266,16 +266,16 @@ pub(crate) fn has_nul(vm: &mut Vm<'_>, text: &[u8]) -> bool {
     found
 }
 
-/// What stands for a string with a NUL where a string of C is needed.
+/// Replacement of a string with a NUL where a C string is needed.
 pub(crate) const WITH_NUL: &str = "<string-with-NUL>";
 
-/// An empty table that keeps the order of insertion.
+/// An empty table that keeps its insertion order.
 pub(crate) fn ordered_table(vm: &mut Vm<'_>, ty: TypeId) -> Value {
     let attrs = crate::value::table::TableAttrs { ordered: true, ..Default::default() };
     vm.new_table(ty, Some(Rc::new(attrs)))
 }
 
-/// Prepares what needs the whole program, before `zeek_init`.
+/// Initialization that needs the whole program, before `zeek_init`.
 ///
 /// # Errors
 /// [`Stop`] where the program stops.
@@ -289,17 +289,17 @@ pub fn prepare(vm: &mut Vm<'_>) -> Result<(), Stop> {
     log::rotate_leftovers(vm)
 }
 
-/// Ends background work: logs are closed.
+/// Ends background work and closes logs.
 ///
 /// # Errors
 /// [`Stop`] where the program stops.
 pub fn finish(vm: &mut Vm<'_>) -> Result<(), Stop> {
-    // What readers still have to say is reported.
+    // Reports the last messages of readers.
     input::poll(vm)?;
     log::close_all(vm)
 }
 
-/// Writes what databases of stores do not have yet.
+/// Writes pending changes of stores to their databases.
 pub fn save_stores(vm: &mut Vm<'_>) {
     stores::commit(vm, true);
 }
@@ -310,12 +310,12 @@ pub fn has_work(vm: &Vm<'_>) -> bool {
     vm.m.whens.looks_up()
 }
 
-/// Polls activities outside of scripts; returns whether there were any.
+/// Polls external sources; returns whether any was active.
 ///
 /// # Errors
 /// [`Stop`] where the program stops.
 pub fn poll(vm: &mut Vm<'_>) -> Result<bool, Stop> {
-    // Packets without events have none.
+    // Packets without events are not polled, but count as polls.
     let log = &mut vm.m.state.log;
     log.polls = (log.polls + 1).max(vm.m.state.traffic.number);
     stores::commit(vm, false);
@@ -323,12 +323,12 @@ pub fn poll(vm: &mut Vm<'_>) -> Result<bool, Stop> {
     input::poll(vm)
 }
 
-/// What `as` makes of the data of a message; none where that does not fit, or where the value is no such data.
+/// Converts Broker data to a type for `as`; `None` if it does not fit, or if the value is not Broker data.
 pub fn cast_data(vm: &mut Vm<'_>, value: &Value, ty: TypeId) -> Option<Value> {
     data::unwrap(vm, value)?.value(vm, ty)
 }
 
-/// How an opaque value that holds data of a message is shown; none of others.
+/// The text of an opaque value that holds Broker data; `None` for other opaque values.
 pub(crate) fn data_text(opaque: &crate::value::OpaqueValue) -> Option<Vec<u8>> {
     data::text(opaque)
 }

@@ -1,4 +1,4 @@
-//! Addresses in the place of others.
+//! Anonymization of addresses.
 
 use super::{Table, arg};
 use crate::evaluate::Stop;
@@ -8,7 +8,7 @@ use crate::vm::Vm;
 
 type Result<T> = std::result::Result<T, Stop>;
 
-/// One for each method, in the order of the type `IPAddrAnonymization`.
+/// One anonymizer for each method, in the order of the type `IPAddrAnonymization`.
 pub struct Anonymizers([Anonymizer; 7]);
 
 impl Default for Anonymizers {
@@ -22,7 +22,7 @@ impl Default for Anonymizers {
     }
 }
 
-/// The place of the method that prefixes are kept with.
+/// Index of the method that preserves prefixes.
 const A50: usize = 2;
 
 /// The functions.
@@ -48,7 +48,7 @@ fn anonymize_addr(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         1 => "resp_addr_anonymization",
         _ => "other_addr_anonymization",
     };
-    // Where a script says nothing, addresses stay.
+    // Without an option the address is unchanged.
     let method = match vm.global_named(option) {
         Value::Enum(_, method) => usize::try_from(method).unwrap_or(0),
         _ => 0,

@@ -70,7 +70,7 @@ pub(super) const TABLE: Table = &[
         }))
     }),
     ("mask_addr", |vm, a| {
-        // Zeek has eight bits of the width.
+        // Zeek uses only eight bits of the width.
         let width = arg(a, 1).count() & 0xff;
         let (version, limit, more) = match arg(a, 0) {
             Value::Addr4(_) => (4, 32, 96),
@@ -145,7 +145,7 @@ pub(super) const TABLE: Table = &[
             Some(bytes) => Ok(Value::addr(bytes)),
             None => {
                 vm.builtin_error_with("bad PTR name", arg(a, 0));
-                // A name of the length of those under ip6.arpa gives an address of version 6.
+                // A name with the length of those in ip6.arpa yields an IPv6 address.
                 let is_long = bytes(a, 0).len() == 72;
                 Ok(if is_long { Value::addr([0; 16]) } else { Value::Addr4([0; 4]) })
             }
@@ -277,7 +277,7 @@ fn double_to_count(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     Ok(Value::Count(convert::rounded(number) as u64))
 }
 
-/// The base that is asked for, 10 for 0; `None` where numbers have no such base.
+/// The requested base, 10 for 0; `None` if the base is not supported.
 fn base_of(args: &[Value]) -> Option<u64> {
     match arg(args, 1).count() {
         0 => Some(10),
@@ -285,7 +285,7 @@ fn base_of(args: &[Value]) -> Option<u64> {
     }
 }
 
-/// The first argument; none, and an error, if it contains a NUL.
+/// The first argument; reports an error and returns `None` if it contains a NUL.
 fn c_string<'a>(vm: &mut Vm<'_>, args: &'a [Value]) -> Option<&'a [u8]> {
     let text = bytes(args, 0);
     (!has_nul(vm, text)).then_some(text)
@@ -366,9 +366,9 @@ fn count_to_port(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     Ok(port_of(vm, arg(args, 0).count(), protocol))
 }
 
-/// A port, 0 with a warning where the number does not fit.
+/// A port; 0 with a warning if the number does not fit.
 fn port_of(vm: &mut Vm<'_>, number: u64, protocol: Protocol) -> Value {
-    // Zeek has 32 bits of the number.
+    // Zeek uses only 32 bits of the number.
     let number = number as u32;
     let number = u16::try_from(number).unwrap_or_else(|_| {
         vm.report(Severity::Warning, format!("bad port number {}", number as i32));
@@ -381,7 +381,7 @@ fn remask_addr(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let (Some(a), Some(b)) = (arg(args, 0).addr_bytes(), arg(args, 1).addr_bytes()) else {
         return Ok(Value::Unset);
     };
-    // Zeek has 32 bits of the width, with a sign.
+    // Zeek uses only 32 bits of the width, with a sign.
     let width = arg(args, 2).count() as i32;
     if !(0..=128).contains(&width) {
         vm.report(Severity::Error, format!("Bad IPAddr::Mask value {width}"));

@@ -298,10 +298,10 @@ pub(super) const TABLE: Table = &[
     ("topk_merge_prune", |vm, a| topk_merge(vm, a, true)),
 ];
 
-/// The number of SCTP among the protocols of IP.
+/// IP protocol number of SCTP.
 const SCTP: u8 = 132;
 
-/// The number of a protocol that a Community ID contains; `proto` is the field of `conn_id`.
+/// The protocol number in a Community ID; `proto` is the field of `conn_id`.
 fn community_protocol(protocol: Protocol, six: bool, proto: u64) -> Option<u8> {
     /// Zeek's `UNKNOWN_IP_PROTO`.
     const UNKNOWN: u16 = 65535;
@@ -315,7 +315,7 @@ fn community_protocol(protocol: Protocol, six: bool, proto: u64) -> Option<u8> {
     })
 }
 
-/// Whether ICMP messages of this type have a reply of another type, or are one.
+/// Whether an ICMP message type has a reply of another type, or is such a reply.
 fn has_reply(six: bool, message: u16) -> bool {
     let types: &[u16] = if six {
         &[128, 129, 130, 131, 133, 134, 135, 136, 139, 140, 144, 145]
@@ -343,7 +343,7 @@ fn community_id(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         return Ok(Value::string(""));
     };
     let one_way = orig_p.protocol == Protocol::Icmp && !has_reply(six, from);
-    // Ports of one host are ordered as they are in a packet when a little-endian processor reads them, as Zeek orders them.
+    // As in Zeek, ports of one host are compared as a little-endian processor reads them from a packet.
     let order = |port: u16| port.swap_bytes();
     if !one_way && (&target, order(to)) < (&source, order(from)) {
         std::mem::swap(&mut source, &mut target);
@@ -367,21 +367,21 @@ fn community_id(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     Ok(Value::string_owned([b"1:".as_slice(), &text].concat()))
 }
 
-/// Globs with their texts.
+/// A set of glob patterns.
 #[derive(Clone)]
 struct Paraglob {
     globs: Globs,
     texts: Vec<Vec<u8>>,
 }
 
-/// Something that takes values of one type.
+/// A structure that accepts values of one type.
 #[derive(Clone)]
 struct Typed<T> {
     ty: Option<Tag>,
     of: T,
 }
 
-/// The most frequent values of one type.
+/// The most frequent values, of one type.
 struct Top {
     ty: Option<Tag>,
     of: TopK<Value>,
@@ -401,7 +401,7 @@ fn with<T: 'static, R>(args: &[Value], index: usize, f: impl FnOnce(&mut T) -> R
     arg(args, index).opaque()?.with(f)
 }
 
-/// The input of a digest of values: strings as they are, other values behind the number of their type.
+/// The input of a digest: strings as they are, other values after the number of their type.
 fn digested(vm: &mut Vm<'_>, args: &[Value]) -> Vec<u8> {
     let mut data = Vec::new();
     let mut is_whole = true;
@@ -457,12 +457,12 @@ fn bloom_value(
     }
 }
 
-/// Whether anything was added to a filter.
+/// Whether any value was added to a filter.
 fn known(args: &[Value]) -> bool {
     with(args, 0, |filter: &mut Typed<BloomFilter>| filter.ty.is_some()).unwrap_or(false)
 }
 
-/// Whether the value is of the type that the filter takes; an empty one takes any.
+/// Whether a value has the type of the filter; an empty filter accepts any type.
 fn typed(vm: &mut Vm<'_>, args: &[Value], message: &str) -> bool {
     let own = vm.p.types.tag(arg(args, 1).ty());
     let good = with(args, 0, |filter: &mut Typed<BloomFilter>| {

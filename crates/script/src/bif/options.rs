@@ -1,4 +1,4 @@
-//! Options, and messages of scripts.
+//! Options, and reporter functions.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -92,7 +92,7 @@ pub(super) const TABLE: Table = &[
 fn conn_weird(vm: &mut Vm<'_>, [name, connection, addl, source]: [Value; 4]) {
     let uid = super::log::field(vm, &connection, "uid");
     if vm.m.state.packetless {
-        // No connection is alive.
+        // The connection no longer exists.
         let id = super::log::field(vm, &connection, "id");
         vm.queue_named("expired_conn_weird", vec![name, id, uid, addl, source]);
     } else if permits_weird(vm, &name, &[uid.text()]) {
@@ -100,7 +100,7 @@ fn conn_weird(vm: &mut Vm<'_>, [name, connection, addl, source]: [Value; 4]) {
     }
 }
 
-/// Whether a weird is reported, or left out because there were many of its name for these hosts, this connection or file.
+/// Whether sampling permits a weird; `of` identifies its hosts, connection or file.
 fn permits_weird(vm: &mut Vm<'_>, name: &Value, of: &[String]) -> bool {
     vm.m.state.traffic.counts.weird(name.str_bytes());
     let contains = |vm: &Vm<'_>, what: Sampling| {
@@ -123,7 +123,7 @@ fn permits_weird(vm: &mut Vm<'_>, name: &Value, of: &[String]) -> bool {
     *seen <= threshold || (rate > 0 && (*seen - threshold).is_multiple_of(rate))
 }
 
-/// A parameter of the sampling of weirds that scripts report.
+/// A parameter of weird sampling.
 #[derive(Clone, Copy)]
 enum Sampling {
     Whitelist,
@@ -134,7 +134,7 @@ enum Sampling {
 }
 
 impl Sampling {
-    /// The option that gives its value until a script sets another one.
+    /// The option with its default value.
     fn option(self) -> &'static str {
         match self {
             Sampling::Whitelist => "Weird::sampling_whitelist",
@@ -151,7 +151,7 @@ fn sampling(vm: &Vm<'_>, what: Sampling) -> Value {
     set.unwrap_or_else(|| vm.global_named(what.option()))
 }
 
-/// A copy, so that changes of a set that a script got or gave have no effect.
+/// Copies a set, so that later changes in scripts have no effect.
 fn copied(vm: &mut Vm<'_>, value: &Value) -> Value {
     vm.try_copy(value).unwrap_or_else(|| value.clone())
 }
@@ -167,7 +167,7 @@ fn set_sampling(vm: &mut Vm<'_>, args: &[Value], what: Sampling) -> Result<Value
     Ok(Value::Bool(true))
 }
 
-/// Passes the sampling of weirds to the analysis.
+/// Passes the parameters of weird sampling to the analysis.
 pub(crate) fn pass_sampling(vm: &mut Vm<'_>) {
     let names = |what| match sampling(vm, what) {
         Value::Table(table) => {
@@ -189,13 +189,13 @@ pub(crate) fn pass_sampling(vm: &mut Vm<'_>) {
     commands.push(Command::WeirdNames { exempt, global });
 }
 
-/// How many weirds of a name scripts reported, of which hosts, connection or file, and since when.
+/// Number of weirds that scripts reported, by name and hosts, connection or file, and when the first of them was.
 ///
-/// At most [`SampledWeirds::REMEMBERED`] are kept: beyond that the oldest half is dropped, and dropped weirds count from
-/// the first again.
+/// At most [`SampledWeirds::REMEMBERED`] entries are stored: beyond that the oldest half is dropped, and the count of dropped entries
+/// starts again.
 #[derive(Default)]
 pub(crate) struct SampledWeirds {
-    /// What scripts set, by [`Sampling`].
+    /// Parameters that scripts set, by [`Sampling`].
     settings: [Option<Value>; 5],
     young: HashMap<(String, String), (u64, f64)>,
     old: HashMap<(String, String), (u64, f64)>,
@@ -214,7 +214,7 @@ impl SampledWeirds {
     }
 }
 
-/// A function that is called when an option changes.
+/// An option change handler.
 pub struct Handler {
     option: GlobalId,
     priority: i64,
@@ -341,7 +341,7 @@ fn set_change_handler(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
             } else {
                 let handler =
                     Handler { option: global, priority: arg(args, 2).int(), func: Rc::clone(func) };
-                // The newest is the first of those with its priority.
+                // The newest handler is the first of its priority.
                 let at =
                     vm.m.state.handlers.partition_point(|other| other.priority > handler.priority);
                 vm.m.state.handlers.insert(at, handler);
@@ -376,7 +376,7 @@ mod tests {
                 weirds.entry(key(i), 1.0).0 += 1;
             }
             assert!(weirds.young.len() + weirds.old.len() <= 2 * half, "{n}");
-            // The later ones are still there, and those that were dropped begin again.
+            // The newer half is retained; dropped entries start again.
             for i in n - n.min(half)..n {
                 assert_eq!(*weirds.entry(key(i), 2.0), (1, 1.0), "{n} {i}");
             }

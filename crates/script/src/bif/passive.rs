@@ -1,4 +1,4 @@
-//! What needs packets, connections, files or a cluster, as a run without these answers it.
+//! Functions that need packets, connections, files or a cluster: their results without these.
 
 use super::strings::bytes;
 use super::{Table, arg};
@@ -27,13 +27,13 @@ fn zero(_: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
     Ok(Value::Count(0))
 }
 
-/// A record with first values, an empty container, `""`: by the type of the result.
+/// The default value of the result type: a record, an empty container or `""`.
 fn empty(vm: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
     let ty = vm.result_type();
     vm.empty_value(ty, None)
 }
 
-/// A record whose numbers are all zero.
+/// A record whose numeric fields are zero.
 fn zeros(vm: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
     let ty = vm.result_type();
     let fields: Vec<(TypeId, bool)> =
@@ -77,7 +77,7 @@ fn unsupervised(vm: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
     Ok(Value::Bool(false))
 }
 
-/// `MatcherStats` of some matchers.
+/// A `MatcherStats` record.
 fn matcher_stats(vm: &mut Vm<'_>, matchers: u64, stats: &PatternStats) -> Result<Value> {
     let states = stats.dfa_states as u64;
     let fields = [matchers, stats.nfa_states as u64, states, states, stats.bytes as u64, 0, states];
@@ -85,7 +85,7 @@ fn matcher_stats(vm: &mut Vm<'_>, matchers: u64, stats: &PatternStats) -> Result
     Ok(Value::Record(Record::new(vm.result_type(), fields)))
 }
 
-/// The number of automata of signatures, and their size. Signatures that the analysis itself stands for have none.
+/// The number of automata of signatures and their statistics. Signatures that are replaced by analyzers have none.
 fn signature_stats(vm: &Vm<'_>) -> (u64, PatternStats) {
     let mut all = PatternStats::default();
     let Some(loaded) = &vm.m.state.signatures else {
@@ -101,7 +101,7 @@ fn signature_stats(vm: &Vm<'_>) -> (u64, PatternStats) {
     (matchers, all)
 }
 
-/// Writes the size of each automaton of signatures to a file, with the signatures whose patterns it has.
+/// Writes the size of each automaton to a file, with the signatures that it contains.
 fn dump_rule_stats(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let Value::File(file) = arg(args, 0) else { return Ok(Value::Bool(false)) };
     let (matchers, all) = signature_stats(vm);
@@ -119,7 +119,7 @@ fn dump_rule_stats(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     Ok(Value::Bool(true))
 }
 
-/// A connection that does not exist.
+/// Reports that a connection is not known.
 fn unknown_connection(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     vm.builtin_error_with("connection ID not a known connection", arg(args, 0));
     Ok(Value::Bool(false))
@@ -130,7 +130,7 @@ fn unknown_connection_count(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     Ok(Value::Count(0))
 }
 
-/// Sets sizes and states of the ends of a connection that is not known.
+/// Sets the sizes and states of the endpoints of an unknown connection.
 pub(crate) fn unknown_ends(vm: &Vm<'_>, connection: &Value) {
     let place = |record: &Record, name: &str| {
         let fields = &vm.p.types.record(record.ty())?.fields;
@@ -305,7 +305,7 @@ pub(super) const TABLE: Table = &[
         Ok(Value::Bool(false))
     }),
     ("Cluster::apply_table_change_infos", |vm, a| {
-        // Changes come from other nodes, and no table of a process alone waits for any.
+        // Changes come from other nodes, and this process has none, so no table waits for them.
         let name = match arg(a, 0) {
             Value::Record(header) => header.get(0).text(),
             _ => String::new(),
@@ -330,7 +330,7 @@ pub(super) const TABLE: Table = &[
     ("dump_rule_stats", dump_rule_stats),
     ("PacketAnalyzer::PPPoE::session_id", |_, _| Ok(Value::Count(0xffff_ffff))),
     ("PacketAnalyzer::Geneve::get_options", empty),
-    // No code is compiled ahead of time, so that none is profiled.
+    // No code is compiled ahead of time and profiled.
     ("ZAM::Prof::set_module_profiling", zero),
     ("ZAM::Prof::get_module_profile", zeros),
     ("ZAM::Prof::estimated_profiling_overhead", |_, _| Ok(Value::Interval(0.0))),
@@ -417,13 +417,13 @@ pub(super) const TABLE: Table = &[
 
 const NETWORK_TIMESTAMP: &str = "EventMetadata::NETWORK_TIMESTAMP";
 
-/// The time that the current event is said to be of, where scripts want events to have one.
+/// The timestamp in the metadata of the current event, if events carry metadata.
 fn event_time(vm: &Vm<'_>) -> Option<f64> {
     let is_added = vm.global_named("EventMetadata::add_network_timestamp").truth();
     Some(vm.m.event_time).filter(|time| is_added && *time >= 0.0)
 }
 
-/// Notes which packet analyzer follows another one for an identifier; reports where that replaces one.
+/// Registers a packet analyzer for an identifier of its parent; warns if it replaces another one.
 fn map_packet_analyzer(vm: &mut Vm<'_>, parent: &Value, identifier: u64, child: &Value) {
     let key = (parent.int(), identifier);
     let before = vm.m.state.packet_analyzers.insert(key, child.clone());
@@ -436,12 +436,12 @@ fn map_packet_analyzer(vm: &mut Vm<'_>, parent: &Value, identifier: u64, child: 
     }
 }
 
-/// The part of a tag's name in front of `::ANALYZER_`.
+/// The part of a tag's name before `::ANALYZER_`.
 fn kind<'v>(vm: &'v Vm<'_>, value: &Value) -> &'v str {
     split_name(vm, value).map_or("", |(kind, _)| kind)
 }
 
-/// The full name of a tag, divided in front of what it is named in its module.
+/// The full name of a tag, split before its name within the module.
 fn split_name<'v>(vm: &'v Vm<'_>, value: &Value) -> Option<(&'v str, &'v str)> {
     let Value::Enum(ty, number) = value else { return None };
     let name = crate::value::describe::enum_text(vm.p, *ty, *number);
@@ -469,7 +469,7 @@ fn tag(vm: &Vm<'_>, name: &str) -> Value {
     if found.is_set() { found } else { vm.enum_named("AllAnalyzers::ANALYZER_ERROR") }
 }
 
-/// Publishes to the node of a pool that the script function `topic` chooses; a pool without nodes has none.
+/// Publishes to the node of a pool that the script function `topic` chooses; does nothing if the pool is empty.
 fn publish_to_pool(vm: &mut Vm<'_>, args: &[Value], topic: &str) -> Result<Value> {
     let ty = arg(args, 0).record().map(|record| record.ty());
     let name = ty.and_then(|ty| vm.p.types.data(ty).name).map(|name| vm.p.name(name));
@@ -533,7 +533,7 @@ fn components(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     Ok(Value::Vector(Vector::new(vm.result_type(), items)))
 }
 
-/// Whether a host's name fits the name of a certificate, whose first label may have one `*`.
+/// Whether a host name matches the name in a certificate, whose first label may contain one `*`.
 fn fits_host(host: &[u8], name: &[u8]) -> bool {
     if host.contains(&0) {
         return false;
@@ -548,7 +548,7 @@ fn fits_host(host: &[u8], name: &[u8]) -> bool {
     let (Some((label, domain)), Some((wanted, rest))) = (split(host), split(name)) else {
         return false;
     };
-    // A wildcard stands for one label of a domain that has two more.
+    // A wildcard is permitted only if at least two labels follow.
     if domain != rest || rest.iter().filter(|byte| **byte == b'.').count() < 2 {
         return false;
     }
@@ -560,7 +560,7 @@ fn fits_host(host: &[u8], name: &[u8]) -> bool {
         && label.ends_with(back)
 }
 
-/// Whether values of the type have parts that no message can hold.
+/// Whether the type contains types that messages cannot carry.
 fn has_any(vm: &Vm<'_>, ty: TypeId, depth: usize) -> bool {
     use crate::types::Type;
     if depth > 100 {

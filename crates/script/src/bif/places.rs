@@ -1,4 +1,4 @@
-//! Where addresses are and whose they are, from databases in MaxMind's format.
+//! Location and autonomous system of addresses, from MaxMind databases.
 
 use std::net::Ipv6Addr;
 use std::os::unix::fs::MetadataExt as _;
@@ -13,25 +13,25 @@ use crate::vm::Vm;
 
 type Result<T> = std::result::Result<T, Stop>;
 
-/// The databases that are open.
+/// The open databases.
 #[derive(Default)]
 pub struct Databases {
     locations: Open,
     systems: Open,
 }
 
-/// A database with the file that it is of.
+/// A database and its file.
 #[derive(Default)]
 struct Open {
     path: String,
     version: Option<Version>,
-    /// When the file was looked at last, in network time.
+    /// Network time of the last check for a changed file.
     checked: f64,
     database: Option<Database>,
     reported: bool,
 }
 
-/// By what another file under the same name differs.
+/// Identifies the content of a file, to detect that it was replaced.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Version {
     inode: u64,
@@ -45,7 +45,7 @@ impl Version {
     }
 }
 
-/// Which database.
+/// A kind of database.
 #[derive(Clone, Copy)]
 enum Kind {
     Locations,
@@ -67,7 +67,7 @@ impl Kind {
         }
     }
 
-    /// Options with the names of files, the better one first.
+    /// Default file names, by preference.
     fn names(self) -> &'static [&'static str] {
         match self {
             Self::Locations => &["mmdb_city_db", "mmdb_country_db"],
@@ -103,7 +103,7 @@ pub(super) const TABLE: Table = &[
     }),
 ];
 
-/// A record of the values under these paths, unset where the database has none.
+/// A record with the values at these paths of the database; fields without a value are unset.
 fn look_up(vm: &mut Vm<'_>, args: &[Value], kind: Kind, paths: &[&[&str]]) -> Result<Value> {
     let ty = vm.result_type();
     let unset = vec![Value::Unset; paths.len()];
@@ -124,7 +124,7 @@ fn look_up(vm: &mut Vm<'_>, args: &[Value], kind: Kind, paths: &[&[&str]]) -> Re
     Ok(Value::Record(Record::new(ty, fields)))
 }
 
-/// Opens a database file; whether that worked. A file that is no database is reported.
+/// Opens a database file; returns whether it succeeded. Reports a file that is not a valid database.
 fn open(vm: &mut Vm<'_>, kind: Kind, path: &str) -> bool {
     let now = vm.m.now;
     let version = Version::of(path);
@@ -144,7 +144,7 @@ fn open(vm: &mut Vm<'_>, kind: Kind, path: &str) -> bool {
     opened
 }
 
-/// Opens the database that options name, where none is open, and again where its file changed.
+/// Opens the database that options name, if none is open or its file has changed.
 fn ensure_open(vm: &mut Vm<'_>, kind: Kind) -> bool {
     let interval = vm.global_named("mmdb_stale_check_interval").double();
     let now = vm.m.now;
@@ -178,7 +178,7 @@ fn ensure_open(vm: &mut Vm<'_>, kind: Kind) -> bool {
     opened
 }
 
-/// Files that options name, in the order in which they are tried.
+/// File names from the options, in the order in which they are tried.
 fn candidates(vm: &Vm<'_>, kind: Kind) -> Vec<String> {
     let names: Vec<String> = kind.names().iter().map(|name| vm.global_named(name).text()).collect();
     let own = vm.global_named("mmdb_dir").text();

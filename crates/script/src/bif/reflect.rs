@@ -1,4 +1,4 @@
-//! What scripts can learn of themselves: types, globals, fields, enums.
+//! Introspection: types, globals, fields, enums.
 
 use std::path::Path;
 
@@ -81,7 +81,7 @@ pub(super) const TABLE: Table = &[
     }),
 ];
 
-/// Where the field of `Record$field` is declared.
+/// The location of the declaration of `Record$field`.
 fn field_span(vm: &Vm<'_>, name: &str) -> Option<Span> {
     let (record, field) = name.split_once('$')?;
     let ty = vm.type_named(record)?;
@@ -90,7 +90,7 @@ fn field_span(vm: &Vm<'_>, name: &str) -> Option<Span> {
     record.fields.iter().find(|known| known.name == field).map(|field| field.span)
 }
 
-/// The documentation of the declaration at `span`; empty where there is none.
+/// The documentation of the declaration at `span`; empty if it has none.
 fn comments_at(vm: &Vm<'_>, span: Option<Span>) -> Vec<u8> {
     let file = span.and_then(|span| Some((vm.p.sources.files.find(span.file)?, span)));
     file.map_or_else(Vec::new, |(file, span)| {
@@ -98,7 +98,7 @@ fn comments_at(vm: &Vm<'_>, span: Option<Span>) -> Vec<u8> {
     })
 }
 
-/// The documentation of definitions of a function, in the order of their files, without that of its declaration.
+/// The documentation of the bodies of a function, in the order of their files, without that of its declaration.
 fn comments_of_bodies(vm: &Vm<'_>, global: GlobalId) -> Vec<Vec<u8>> {
     let global = &vm.p.globals[global];
     let GlobalKind::Function(func) = global.kind else { return Vec::new() };
@@ -135,7 +135,7 @@ fn type_name(vm: &Vm<'_>, value: &Value) -> String {
     }
 }
 
-/// The text of a type: a record's fields, other named types by their names.
+/// The text of a type: records with their fields, nested named types by name.
 pub(super) fn type_text(vm: &Vm<'_>, ty: TypeId) -> String {
     match vm.p.types.get(ty) {
         Type::Record(_) if vm.p.types.data(ty).name.is_none() => {
@@ -169,7 +169,7 @@ fn type_aliases(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     Ok(table)
 }
 
-/// All names of a type: that of its declaration, and those of `type A: T;` in both directions.
+/// All names of a type: from its declaration, and from `type A: T;` in both directions.
 fn aliases(vm: &Vm<'_>, ty: TypeId) -> Vec<Name> {
     let data = vm.p.types.data(ty);
     let Some(own) = data.name else { return Vec::new() };
@@ -199,12 +199,12 @@ fn lookup_id(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         return Ok(Value::string("<unknown id>"));
     };
     let value = value_of(vm, global);
-    // The name of a type has no value.
+    // Type names have no value.
     let is_type = vm.p.globals[global].kind == GlobalKind::Type;
     Ok(if value.is_set() && !is_type { value } else { Value::string("<no ID value>") })
 }
 
-/// The value of a global, functions and enum values among them.
+/// The value of a global; functions and enumerators are values, too.
 pub(super) fn value_of(vm: &Vm<'_>, global: GlobalId) -> Value {
     let data = &vm.p.globals[global];
     match data.kind {
@@ -302,7 +302,7 @@ fn global_options(vm: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
     Ok(table)
 }
 
-/// The name of a field's type: with its kind in front where the type has a name.
+/// The name of a field's type; named types have their kind as prefix.
 fn field_type(vm: &Vm<'_>, ty: TypeId) -> String {
     let name = || vm.p.types.data(ty).name.map_or("", |name| vm.p.name(name));
     match vm.p.types.get(ty) {

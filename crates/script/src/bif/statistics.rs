@@ -12,7 +12,7 @@ type Result<T> = std::result::Result<T, Stop>;
 pub(super) const TABLE: Table =
     &[("get_event_stats", event_stats), ("get_proc_stats", process_stats)];
 
-/// `get_event_stats`: events that were queued, and those of them that were dispatched.
+/// `get_event_stats`: numbers of queued and of dispatched events.
 fn event_stats(vm: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
     let dispatched: u64 = vm.m.state.invocations.iter().sum();
     let queued = dispatched + vm.m.queue.waiting() as u64;
@@ -20,7 +20,7 @@ fn event_stats(vm: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
     Ok(Value::Record(Record::new(vm.result_type(), values.into())))
 }
 
-/// `get_proc_stats`: what the kernel counts of this process; zeros where it does not say.
+/// `get_proc_stats`: resource usage of this process; zeros where the kernel does not report it.
 fn process_stats(vm: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
     let read = |name: &str| std::fs::read_to_string(name).unwrap_or_default();
     let process = Process::of(&read("/proc/self/stat"), &read("/proc/self/status"));
@@ -44,29 +44,29 @@ fn process_stats(vm: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
     Ok(Value::Record(Record::new(vm.result_type(), values)))
 }
 
-/// What files of `/proc` say about a process (proc(5)).
+/// Fields of `/proc/self/stat` and `/proc/self/status` (proc(5)).
 #[derive(Debug, Default, PartialEq)]
 struct Process {
-    /// Seconds from the start of the system to that of the process.
+    /// Start time of the process, in seconds since boot.
     started: f64,
-    /// Processor time in user mode, in seconds.
+    /// CPU time in user mode, in seconds.
     user: f64,
-    /// The same in the kernel.
+    /// CPU time in the kernel, in seconds.
     system: f64,
     minor_faults: u64,
     major_faults: u64,
-    /// The most memory at a time, in bytes.
+    /// Peak memory usage, in bytes.
     memory: u64,
     /// Involuntary context switches.
     switches: u64,
 }
 
-/// Ticks a second of the times in `/proc`, on every platform that is supported.
+/// Clock ticks per second in `/proc`, on every supported platform.
 const TICKS: f64 = 100.0;
 
 impl Process {
     fn of(stat: &str, status: &str) -> Self {
-        // Behind the name, which may hold anything, in parentheses: the state, and numbers.
+        // After the name in parentheses, which may contain any character: the state, and numbers.
         let numbers = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
         let number = |place: usize| {
             let text = numbers.split_ascii_whitespace().nth(place - 3);

@@ -1,7 +1,7 @@
-//! The storage framework: keys and values in databases.
+//! The storage framework: key-value stores in databases.
 //!
-//! A backend is a table of an SQLite database; keys and values are JSON behind the name of their format. Operations answer with a record of a
-//! code, a text and a value. The asynchronous functions do the same work; the `when` that calls them gets the answer in the next drain.
+//! A backend is a table of an SQLite database; keys and values are JSON with the format's name as prefix. Operations return a record with
+//! a code, a text and a value. Asynchronous functions do the same work; the `when` that calls them receives the result in the next drain.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -35,25 +35,25 @@ pub(super) const TABLE: Table = &[
     }),
 ];
 
-/// What the format of keys and values is called in the database.
+/// Name of the format, stored as prefix of keys and values.
 const FORMAT: &[u8] = b"JSONv1;";
 
-/// The backends of a run that are open.
+/// The open backends of a run.
 #[derive(Default)]
 pub struct Backends(Vec<Rc<RefCell<Backend>>>);
 
 struct Backend {
-    /// None after it was closed.
+    /// `None` after the backend was closed.
     store: Option<store::Store>,
     key_type: TypeId,
     value_type: TypeId,
     forced_sync: bool,
     counters: Option<Rc<Counters>>,
-    /// When entries that had expired were deleted.
+    /// Network time of the last purge of expired entries.
     purged: f64,
 }
 
-/// The metrics of a backend.
+/// Metrics of a backend.
 #[derive(Clone)]
 struct Counters {
     /// By operation (put, get, erase), then by result (success, fail, error).
@@ -65,7 +65,7 @@ struct Counters {
     pages: usize,
 }
 
-/// An operation that is counted.
+/// An operation with a metric.
 #[derive(Clone, Copy)]
 enum Operation {
     Put,
@@ -73,7 +73,7 @@ enum Operation {
     Erase,
 }
 
-/// What scripts have of a backend.
+/// The opaque value of a backend.
 #[derive(Clone)]
 struct Handle(Rc<RefCell<Backend>>);
 
@@ -82,13 +82,13 @@ fn backend(args: &[Value]) -> Option<Rc<RefCell<Backend>>> {
 }
 
 impl Backends {
-    /// Forgets those that are closed, and closes those to which no script has a handle any more.
+    /// Drops closed backends, and closes those that no script refers to.
     fn retain_open(&mut self) {
         self.0.retain(|backend| Rc::strong_count(backend) > 1 && backend.borrow().store.is_some());
     }
 }
 
-/// Runs an operation whose answer a `when` waits for.
+/// Runs an operation whose result a `when` waits for.
 fn later(
     vm: &mut Vm<'_>,
     args: &[Value],
@@ -113,7 +113,7 @@ fn answer(vm: &Vm<'_>, code: &str, text: Option<&str>, value: Value) -> Result<V
     Ok(Value::Record(Record::new(vm.result_type(), vec![code, text, value])))
 }
 
-/// The answer of an operation, which is counted.
+/// The result of an operation; updates its metric.
 fn counted(
     vm: &mut Vm<'_>,
     counters: Option<&Counters>,
@@ -190,7 +190,7 @@ fn open(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     answer(vm, "SUCCESS", None, handle)
 }
 
-/// The type of handles: that of the parameter of `Storage::is_open`.
+/// The type of backend handles, from the parameter of `Storage::is_open`.
 fn handle_type(vm: &Vm<'_>) -> TypeId {
     vm.function_named("Storage::is_open")
         .and_then(|func| vm.p.functions.find(func))
@@ -241,7 +241,7 @@ fn make_counters(vm: &mut Vm<'_>, tag: &str, config: &str) -> Counters {
     Counters { results: by_result, read, written, expired, page_size, pages }
 }
 
-/// Brings the metrics of backends up to date.
+/// Updates the metrics of backends.
 pub(super) fn update_metrics(vm: &mut Vm<'_>) {
     vm.m.state.storage.retain_open();
     for backend in &vm.m.state.storage.0 {
@@ -263,7 +263,7 @@ fn close(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     }
 }
 
-/// The text of a key or value in the database.
+/// The text of a key or value as stored in the database.
 fn packed(vm: &Vm<'_>, value: &Value) -> Vec<u8> {
     let writer = super::json::Writer { only_log: false, prefix: None, interval_as_double: true };
     let mut text = FORMAT.to_vec();
@@ -271,17 +271,17 @@ fn packed(vm: &Vm<'_>, value: &Value) -> Vec<u8> {
     text
 }
 
-/// What an operation needs of its backend.
+/// An operation's backend, with its arguments in the form of the database.
 struct Opened {
     value_type: TypeId,
     key: Vec<u8>,
     counters: Option<Rc<Counters>>,
 }
 
-/// Counters of a backend that refuses an operation, and the code and text of why.
+/// The metrics of a backend that refuses an operation, and the code and text of the error.
 type Refused = (Option<Rc<Counters>>, &'static str, Option<&'static str>);
 
-/// The backend of an operation with the key in the form of the database, or the code and text of an error.
+/// The backend and converted key of an operation, or the code and text of an error.
 fn prepare(vm: &mut Vm<'_>, args: &[Value]) -> std::result::Result<Opened, Refused> {
     let Some(found) = backend(args) else {
         return Err((None, "OPERATION_FAILED", Some("Invalid storage handle")));
@@ -343,8 +343,8 @@ fn put(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     counted(vm, counters, Operation::Put, result, Value::Unset)
 }
 
-/// Deletes entries that have expired, once within `Storage::expire_interval` of network time; returns how many. Only what is put
-/// makes a database grow, and calls this.
+/// Deletes expired entries, at most once per `Storage::expire_interval` of network time; returns their number. Only `put`
+/// calls this, since only it makes a database grow.
 fn purge(vm: &mut Vm<'_>, args: &[Value]) -> std::result::Result<usize, String> {
     let now = vm.m.now;
     let interval = vm.global_named("Storage::expire_interval").double();
@@ -450,7 +450,7 @@ mod store {
     }
 
     impl Store {
-        /// Opens the database and makes the table where it does not exist.
+        /// Opens the database and creates the table if it does not exist.
         pub(super) fn open(
             path: &str,
             table: &str,
@@ -476,7 +476,7 @@ mod store {
             Ok(Self { connection, table })
         }
 
-        /// Puts a value; whether it did: an entry that has not expired is only replaced where `overwrite` says so.
+        /// Stores a value; returns false if `overwrite` is false and the key has an entry that has not expired.
         pub(super) fn put(
             &self,
             key: &[u8],
@@ -496,7 +496,7 @@ mod store {
             Ok(true)
         }
 
-        /// The value of a key, where it exists and has not expired.
+        /// The value of a key, if it exists and has not expired.
         pub(super) fn get(&self, key: &[u8], now: f64) -> Result<Option<Vec<u8>>, String> {
             let command = format!(
                 "select value_str from \"{}\" where key_str = ? and (expire_time <= 0 or expire_time > ?)",
@@ -511,7 +511,7 @@ mod store {
                 .map_err(|error| failed(&error))
         }
 
-        /// Deletes entries that have expired; returns how many.
+        /// Deletes expired entries; returns their number.
         pub(super) fn purge(&self, now: f64) -> Result<usize, String> {
             let command = format!(
                 "delete from \"{}\" where expire_time > 0 and expire_time <= ?",
@@ -520,7 +520,7 @@ mod store {
             self.connection.execute(&command, params![now]).map_err(|error| failed(&error))
         }
 
-        /// Takes a key away.
+        /// Deletes a key.
         pub(super) fn erase(&self, key: &[u8]) -> Result<(), String> {
             let command = format!("delete from \"{}\" where key_str = ?", self.table);
             let key = String::from_utf8_lossy(key);
@@ -530,7 +530,7 @@ mod store {
                 .map_err(|error| failed(&error))
         }
 
-        /// The size of a page and the number of pages.
+        /// The page size in bytes and the number of pages.
         pub(super) fn size(&self) -> (f64, f64) {
             let number = |name: &str| {
                 self.connection
@@ -544,13 +544,13 @@ mod store {
 
 #[cfg(not(feature = "sqlite"))]
 mod store {
-    //! What a build without SQLite has in its place: nothing opens.
+    //! Stub for builds without SQLite: opening always fails.
 
-    /// No store.
+    /// Has no values.
     pub(super) enum Store {}
 
     impl Store {
-        /// Says what is missing.
+        /// Returns an error that names the missing feature.
         pub(super) fn open(
             _: &str,
             _: &str,

@@ -1,4 +1,4 @@
-//! The database of a store of the Broker framework: a table of keys, values and times of expiry.
+//! The database of a Broker store: a table of keys, values and expiration times.
 
 use std::collections::BTreeMap;
 
@@ -14,14 +14,14 @@ pub(super) struct Entry {
 /// How a database is opened.
 #[derive(Default)]
 pub(super) struct Config {
-    /// Its file.
+    /// Path of the database file.
     pub(super) path: String,
-    /// Values of SQLite's pragmas.
+    /// Values of SQLite pragmas.
     pub(super) synchronous: Option<String>,
     pub(super) journal_mode: Option<String>,
-    /// Whether all of it is checked first.
+    /// Whether the integrity of the database is checked first.
     pub(super) is_checked: bool,
-    /// Whether a file that is no database, or a corrupt one, is deleted.
+    /// Whether a file that is corrupt or not a database is deleted.
     pub(super) deletes_corrupt: bool,
 }
 
@@ -39,28 +39,28 @@ mod sqlite {
 
     use super::{BTreeMap, Config, Data, Entry};
 
-    /// Changes become durable together after this time.
+    /// Maximum delay until changes are committed.
     const COMMIT_AFTER: Duration = Duration::from_secs(1);
 
-    /// What the table says of its format: other programs have other formats.
+    /// Format name in the table; tables of other programs have other names.
     const FORMAT: &str = "gannet 1";
 
     /// An open database.
     #[derive(Debug)]
     pub(crate) struct Database {
         connection: Connection,
-        /// When the first change was made that is not committed.
+        /// When the first uncommitted change was made.
         changed: Option<Instant>,
     }
 
     impl Database {
-        /// Opens a database with all its entries; makes it where it does not exist.
+        /// Opens a database and reads all its entries; creates it if it does not exist.
         pub(crate) fn open(config: &Config) -> Result<(Self, BTreeMap<Data, Entry>), String> {
             let opened = Self::try_open(config);
             match opened {
                 Err(Failed { is_corrupt: true, .. }) if config.deletes_corrupt => {
                     std::fs::remove_file(&config.path).map_err(|error| error.to_string())?;
-                    // SQLite would apply what these hold to the new database.
+                    // SQLite would apply these files to the new database.
                     for rest in ["-journal", "-wal", "-shm"] {
                         match std::fs::remove_file(format!("{}{rest}", config.path)) {
                             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -78,7 +78,7 @@ mod sqlite {
 
         fn try_open(config: &Config) -> Result<(Self, BTreeMap<Data, Entry>), Failed> {
             if let Some(folder) = Path::new(&config.path).parent() {
-                // Where this fails, the database does not open either.
+                // If this fails, opening the database fails as well.
                 let _ = std::fs::create_dir_all(folder);
             }
             let connection = Connection::open(&config.path)?;
@@ -87,7 +87,7 @@ mod sqlite {
             for (name, value) in pragmas {
                 if let Some(value) = value {
                     match connection.pragma_update_and_check(None, name, value, |_| Ok(())) {
-                        // Some pragmas return their value, others nothing.
+                        // Some pragmas return their value, others no row.
                         Ok(()) | Err(rusqlite::Error::QueryReturnedNoRows) => {}
                         Err(error) => return Err(error.into()),
                     }
@@ -159,8 +159,8 @@ mod sqlite {
             Ok(())
         }
 
-        /// Commits all changes, or only those that are due. While another process reads the database, those that are due
-        /// wait on.
+        /// Commits all changes, or only those that are due. Changes that are due are retried later while another process reads
+        /// the database.
         pub(crate) fn commit(&mut self, all: bool) -> Result<(), String> {
             if self.changed.is_some_and(|since| all || since.elapsed() >= COMMIT_AFTER) {
                 match self.connection.execute_batch("commit") {
@@ -175,12 +175,12 @@ mod sqlite {
 
     impl Drop for Database {
         fn drop(&mut self) {
-            // Without this, the changes would be rolled back. The end of a run commits them with a report.
+            // Otherwise the changes would be rolled back. At the end of a run, they are committed earlier, with errors reported.
             let _ = self.commit(true);
         }
     }
 
-    /// Whether another process has the database.
+    /// Whether another process has locked the database.
     fn is_busy(error: &rusqlite::Error) -> bool {
         use rusqlite::ErrorCode::{DatabaseBusy, DatabaseLocked};
         matches!(error.sqlite_error_code(), Some(DatabaseBusy | DatabaseLocked))

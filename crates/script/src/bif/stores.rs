@@ -98,7 +98,7 @@ impl Store {
         }
     }
 
-    /// The value of a key to change it, made where there is none.
+    /// The entry of a key, for changes; created with the value `first` if it does not exist.
     fn at(&mut self, key: Data, first: Data, now: f64) -> &mut Entry {
         let _ = self.get(&key, now);
         self.entries.entry(key).or_insert(Entry { data: first, expires: None })
@@ -107,7 +107,7 @@ impl Store {
 
 /// The functions of stores.
 pub(super) const TABLE: Table = &[
-    // Without peers, only stores are counted.
+    // Without peers, only the number of stores is nonzero.
     ("get_broker_stats", |vm, _| {
         let mut counts = [0; 9];
         counts[1] = vm.m.state.stores.0.len() as u64;
@@ -148,7 +148,7 @@ pub(super) const TABLE: Table = &[
         if let Some(known) = vm.m.state.stores.0.get(&name) {
             return Ok(known.clone());
         }
-        // A clone follows a master, and a process alone has none elsewhere.
+        // A clone needs a master on another node, and this process has no peers.
         vm.builtin_error(format!("Could not create clone of Broker store '{name}'"));
         let store = Store { name, closed: true, ..Store::default() };
         let handle = Handle(Rc::new(RefCell::new(store)));
@@ -308,7 +308,7 @@ fn handle(args: &[Value]) -> Option<Rc<RefCell<Store>>> {
     arg(args, 0).opaque()?.with(|handle: &mut Handle| Rc::clone(&handle.0))
 }
 
-/// The store of the first argument, where it is open; an error where not.
+/// The store in the first argument; reports an error if it is not open.
 fn opened(vm: &mut Vm<'_>, args: &[Value]) -> Option<Rc<RefCell<Store>>> {
     let store = handle(args).filter(|store| !store.borrow().closed);
     if store.is_none() {
@@ -317,7 +317,7 @@ fn opened(vm: &mut Vm<'_>, args: &[Value]) -> Option<Rc<RefCell<Store>>> {
     store
 }
 
-/// The data of the arguments behind the store; an error where one has none.
+/// The data of the arguments after the store; reports an error if one cannot be converted.
 fn given(vm: &mut Vm<'_>, args: &[Value], names: &[&str]) -> Option<Vec<Data>> {
     let mut all = Vec::with_capacity(names.len());
     for (position, name) in names.iter().enumerate() {
@@ -334,7 +334,7 @@ fn given(vm: &mut Vm<'_>, args: &[Value], names: &[&str]) -> Option<Vec<Data>> {
     Some(all)
 }
 
-/// When a value expires that is put now with this interval.
+/// The expiration time of a value that is stored now with this interval.
 fn expiry(vm: &Vm<'_>, interval: &Value) -> Option<f64> {
     let seconds = interval.double();
     (seconds > 0.0).then_some(vm.m.now + seconds)
@@ -345,7 +345,7 @@ fn zero_of(vm: &Vm<'_>, amount: &Value) -> Data {
         Some(Data::Int(_)) => Data::Int(0),
         Some(Data::Count(_)) | None => Data::Count(0),
         Some(other) => {
-            // Of the same kind: what is subtracted from itself.
+            // A zero of the same kind: the value subtracted from itself.
             let mut zero = other.clone();
             zero.remove(&other);
             zero
@@ -353,7 +353,7 @@ fn zero_of(vm: &Vm<'_>, amount: &Value) -> Data {
     }
 }
 
-/// The answer to a query, which may only be asked in the condition of a `when` with a timeout.
+/// Returns the result of a query, which is only allowed in the condition of a `when` with a timeout.
 fn query(
     vm: &mut Vm<'_>,
     args: &[Value],
@@ -390,7 +390,7 @@ fn change(
     Ok(Value::Bool(true))
 }
 
-/// Reports why a store does without its database from now on.
+/// Reports an error after which a store continues without its database.
 fn report_failure(vm: &mut Vm<'_>, store: &RefCell<Store>) {
     let failure = store.borrow_mut().failure.take();
     if let Some(error) = failure {
@@ -400,14 +400,14 @@ fn report_failure(vm: &mut Vm<'_>, store: &RefCell<Store>) {
     }
 }
 
-/// Commits changes that are due, or all; reports databases that fail.
+/// Commits changes that are due, or all changes; reports errors of databases.
 pub(super) fn commit(vm: &mut Vm<'_>, all: bool) {
     for store in vm.m.state.stores.commit(all) {
         report_failure(vm, &store);
     }
 }
 
-/// The database of a new store, with its entries; no error where one was reported.
+/// Opens the database of a new store and reads its entries; `None` if an error was reported.
 fn open(
     vm: &mut Vm<'_>,
     name: &str,
@@ -436,7 +436,7 @@ fn open(
     Database::open(&config).map_err(Some)
 }
 
-/// Changes the value of a key, which begins as `first`; a change that does not fit leaves it.
+/// Changes the value of a key, which starts with `first`; a change that does not fit has no effect.
 fn update(
     vm: &mut Vm<'_>,
     args: &[Value],
@@ -459,7 +459,7 @@ fn update(
     })
 }
 
-/// A `Broker::QueryResult`: found, or a failure.
+/// A `Broker::QueryResult`: success with the data, or failure.
 fn result(vm: &Vm<'_>, found: Option<Data>) -> Value {
     let status = if found.is_some() { "Broker::SUCCESS" } else { "Broker::FAILURE" };
     let ty = vm.type_named("Broker::QueryResult").unwrap_or(TypeId::VOID);

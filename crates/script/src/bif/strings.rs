@@ -55,7 +55,7 @@ pub(super) const TABLE: Table = &[
         let width = usize::try_from(arg(a, 1).count()).unwrap_or(usize::MAX);
         vm.check_string(width)?;
         let zeros = vec![b'0'; width.saturating_sub(string.len())];
-        // A sign has no special place, as in Zeek.
+        // As in Zeek, a sign is not moved before the zeros.
         Ok(Value::string_owned([&zeros, string].concat()))
     }),
     ("ljust", |vm, a| justify(vm, a, "ljust")),
@@ -75,7 +75,7 @@ pub(super) const TABLE: Table = &[
     ("str_split_indices", str_split_indices),
     ("strcmp", |_, a| {
         let (one, other) = (bytes(a, 0), bytes(a, 1));
-        // The difference of the first bytes that differ, as `memcmp` of the C library has it.
+        // The difference of the first bytes that differ, as glibc's `memcmp` returns it.
         let differ = one.iter().zip(other).find(|(one, other)| one != other);
         Ok(Value::Int(match differ {
             Some((one, other)) => i64::from(*one) - i64::from(*other),
@@ -150,7 +150,7 @@ fn all(vm: &mut Vm<'_>, args: &[Value], holds: fn(&u8) -> bool) -> Value {
     Value::Bool(!text.is_empty() && !has_nul(vm, text) && text.iter().all(holds))
 }
 
-/// The text of values one after another.
+/// The concatenated texts of values.
 pub(super) fn concatenated(vm: &mut Vm<'_>, args: &[Value]) -> Result<Vec<u8>> {
     joined(vm, args, describe::Form::Raw)
 }
@@ -163,7 +163,7 @@ fn joined(vm: &mut Vm<'_>, args: &[Value], form: describe::Form) -> Result<Vec<u
     Ok(out)
 }
 
-/// Adds the text of a value.
+/// Appends the text of a value.
 fn add(vm: &mut Vm<'_>, out: &mut Vec<u8>, value: &Value, form: describe::Form) -> Result<()> {
     let made;
     let text = match value.bytes() {
@@ -178,14 +178,14 @@ fn add(vm: &mut Vm<'_>, out: &mut Vec<u8>, value: &Value, form: describe::Form) 
     Ok(())
 }
 
-/// The string with matches of a pattern replaced: the first, or all.
+/// The string with the first match, or all matches, of a pattern replaced.
 fn substituted(vm: &mut Vm<'_>, args: &[Value], all: bool) -> Result<Value> {
     let Some(pattern) = pattern(args, 1) else { return Ok(Value::Unset) };
     let replaced = pattern.replace(bytes(args, 0), bytes(args, 2), all, vm.m.max_string);
     within(vm, replaced)
 }
 
-/// A string, or the length that it would have at least where that is too much.
+/// The string, or an error if its length would exceed the limit.
 fn within(vm: &mut Vm<'_>, text: std::result::Result<Vec<u8>, usize>) -> Result<Value> {
     match text {
         Ok(text) => Ok(Value::string_owned(text)),
@@ -227,13 +227,13 @@ fn cat_sep(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
 fn fmt(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let [first, rest @ ..] = args else { return Ok(Value::string("")) };
     let Some(directives) = first.bytes() else {
-        // Without a format the values are written one after another.
+        // Without a format the values are concatenated.
         return cat(vm, args);
     };
     let directives = if has_nul(vm, directives) { WITH_NUL.as_bytes() } else { directives };
     let strings = rest.iter().filter_map(Value::bytes).map(<[u8]>::len).sum::<usize>();
     vm.check_string(strings)?;
-    // Most formats have few arguments, and none that needs a text of its own.
+    // The common case: few arguments, and none that needs its text formatted separately.
     if rest.len() <= FEW
         && let Some(formatted) = plain_arguments(rest)
     {
@@ -262,10 +262,10 @@ fn fmt(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     Ok(formatted_text(vm, first, rest, result))
 }
 
-/// Most arguments of `fmt` that are passed without an allocation.
+/// Maximum number of arguments of `fmt` that are passed without an allocation.
 const FEW: usize = 8;
 
-/// An argument of `fmt` whose text, where a directive asks for it, follows from its value.
+/// An argument of `fmt` that can be formatted from its value alone.
 fn plain_argument(value: &Value) -> Option<Arg<'_>> {
     Some(match value {
         Value::Int(value) => Arg::Int(*value, &[]),
@@ -287,7 +287,7 @@ fn plain_arguments(values: &[Value]) -> Option<[Arg<'_>; FEW]> {
     Some(all)
 }
 
-/// The text that `fmt` returns; what went wrong is reported.
+/// The result of `fmt`; errors are reported.
 fn formatted_text(vm: &mut Vm<'_>, first: &Value, rest: &[Value], result: Formatted) -> Value {
     for error in &result.errors {
         let (message, index) = error.message();
@@ -301,7 +301,7 @@ fn formatted_text(vm: &mut Vm<'_>, first: &Value, rest: &[Value], result: Format
             None => vm.builtin_error(message),
         }
     }
-    // Short texts are copied, and their buffer is that of the next ones.
+    // Short texts are copied, so that the buffer can be reused.
     if result.text.len() > COPIED {
         return Value::string_owned(result.text);
     }
@@ -310,29 +310,29 @@ fn formatted_text(vm: &mut Vm<'_>, first: &Value, rest: &[Value], result: Format
     text
 }
 
-/// The longest result of `fmt` that is copied out of the buffer that it was written into.
+/// Maximum length of a result of `fmt` that is copied out of the buffer, in bytes.
 const COPIED: usize = 1024;
 
 fn edit(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     if bytes(args, 1).len() != 1 {
         vm.builtin_error_with("not exactly one edit character", arg(args, 1));
     }
-    // An empty string ends in a zero byte.
+    // As in Zeek, which reads the terminating NUL of an empty string.
     let erase = bytes(args, 1).first().copied().unwrap_or(0);
     Ok(Value::string_owned(text::edit(bytes(args, 0), erase)))
 }
 
-/// The constant of scripts that limits the texts that are searched for all matches.
+/// The script constant that limits the length of the string that `find_all` searches.
 const FIND_ALL_LIMIT: &str = "max_find_all_string_length";
 
-/// Whether a string is longer than the function takes, which is reported as a weird.
+/// Whether a string exceeds the limit; reports a weird if so.
 fn too_long(vm: &mut Vm<'_>, args: &[Value]) -> bool {
     let length = bytes(args, 0).len() as u64;
     let (limit, source) = match arg(args, 2).int() {
         -1 => (vm.global_named(FIND_ALL_LIMIT).int(), format!("(from constant {FIND_ALL_LIMIT}")),
         limit => (limit, String::new()),
     };
-    // Zero is no limit.
+    // Zero disables the limit.
     let Some(limit) = u64::try_from(limit).ok().filter(|limit| (1..length).contains(limit)) else {
         return false;
     };

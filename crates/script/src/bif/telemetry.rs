@@ -1,6 +1,6 @@
 //! Metrics: counters, gauges and histograms in families, by labels.
 //!
-//! Scripts make families and metrics through the functions of this file; frameworks of the engine use [`Metrics`] directly.
+//! Scripts create families and metrics through the functions of this file; frameworks of the engine use [`Metrics`] directly.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -45,23 +45,23 @@ pub(super) const TABLE: Table = &[
     ("Telemetry::__collect_histogram_metrics", |vm, a| collect(vm, a, true)),
 ];
 
-/// What a family measures.
+/// The type of a family's metrics.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// What only grows.
+    /// A value that only increases.
     Counter,
-    /// What grows and shrinks.
+    /// A value that increases and decreases.
     Gauge,
-    /// Observations by size.
+    /// Counts of observations by size.
     Histogram,
 }
 
-/// Metrics of one name.
+/// A family: metrics with one name.
 #[derive(Clone, Debug)]
 struct FamilyData {
     kind: Kind,
     prefix: Vec<u8>,
-    /// Its name without prefix and unit, which patterns match.
+    /// Its name without prefix and unit, matched by patterns.
     name: Vec<u8>,
     /// Prefix, name, unit, and `_total` of counters.
     full: Vec<u8>,
@@ -72,15 +72,15 @@ struct FamilyData {
 /// Names of labels with their values.
 pub(crate) type Labels = Vec<(Vec<u8>, Vec<u8>)>;
 
-/// A metric: a family with values of its labels.
+/// A metric: a family and values of its labels.
 #[derive(Clone, Debug)]
 struct MetricData {
     family: usize,
-    /// Names of labels with their values, by name.
+    /// Names of labels with their values, sorted by name.
     labels: Labels,
     /// The value, or the sum of observations.
     value: f64,
-    /// How many observations each bucket has, the last one those beyond all bounds.
+    /// Number of observations in each bucket, the last one beyond all bounds.
     buckets: Vec<f64>,
 }
 
@@ -89,14 +89,14 @@ struct MetricData {
 pub struct Metrics {
     families: Vec<FamilyData>,
     metrics: Vec<MetricData>,
-    /// The metric of each family and labels.
+    /// Metrics by family and labels.
     known: HashMap<(usize, Labels), usize>,
-    /// Whether hooks are bringing metrics up to date.
+    /// Whether hooks that update metrics are running.
     syncing: bool,
 }
 
 impl Metrics {
-    /// The family of this prefix and name; it is made where it does not exist.
+    /// The family with this prefix and name, created if it does not exist.
     pub fn family(
         &mut self,
         kind: Kind,
@@ -106,7 +106,7 @@ impl Metrics {
         help: &[u8],
         bounds: Vec<f64>,
     ) -> usize {
-        // Names may be written with dashes and the like.
+        // Characters other than ASCII letters and digits become underscores.
         let plain = |text: &[u8]| -> Vec<u8> {
             text.iter().map(|b| if b.is_ascii_alphanumeric() { *b } else { b'_' }).collect()
         };
@@ -132,7 +132,7 @@ impl Metrics {
         self.families.len() - 1
     }
 
-    /// The metric of a family with these labels; it is made where it does not exist.
+    /// The metric of a family with these labels, created if it does not exist.
     pub fn metric(&mut self, family: usize, mut labels: Labels) -> usize {
         labels.sort();
         let next = self.metrics.len();
@@ -145,7 +145,7 @@ impl Metrics {
         self.metrics.len() - 1
     }
 
-    /// Adds to a counter or gauge; whether it exists.
+    /// Adds to a counter or gauge; returns whether it exists.
     pub fn add(&mut self, metric: usize, amount: f64) -> bool {
         self.metrics.get_mut(metric).map(|metric| metric.value += amount).is_some()
     }
@@ -163,7 +163,7 @@ impl Metrics {
         self.metrics.get(metric).map_or(0.0, |metric| metric.value)
     }
 
-    /// Counts an observation of a histogram; whether it exists.
+    /// Adds an observation to a histogram; returns whether it exists.
     pub fn observe(&mut self, metric: usize, value: f64) -> bool {
         let Some(metric) = self.metrics.get_mut(metric) else { return false };
         let bounds = self.families.get(metric.family).map_or(&[][..], |family| &family.bounds);
@@ -197,13 +197,13 @@ impl Codec for Kind {
     }
 }
 
-/// Whether an opaque value is a metric or a family, and its number; `None` where it is neither.
+/// Whether an opaque value is a metric (true) or a family, and its index; `None` for other types.
 pub(crate) fn handle(value: &OpaqueValue) -> Option<(bool, usize)> {
     let family = value.with(|family: &mut Family| (false, family.0));
     family.or_else(|| value.with(|metric: &mut Metric| (true, metric.0)))
 }
 
-/// The opaque value of a metric or a family.
+/// The opaque value of a metric (`is_metric`) or a family.
 pub(crate) fn from_handle(ty: TypeId, is_metric: bool, number: usize) -> Rc<OpaqueValue> {
     if is_metric {
         OpaqueValue::new(ty, Metric(number))
@@ -240,7 +240,7 @@ fn family(vm: &mut Vm<'_>, args: &[Value], kind: Kind) -> Result<Value> {
     opaque(vm, Family(index))
 }
 
-/// What is wrong with the name of a family: the end of Prometheus' sums is reserved.
+/// The error in the name of a family: the suffix of Prometheus sums is reserved.
 fn fault_of_name(prefix: &[u8], name: &[u8], unit: &[u8]) -> Option<&'static str> {
     let is_sum = |text: &[u8]| text.ends_with(b"_total");
     if prefix.is_empty() || name.is_empty() {
@@ -283,7 +283,7 @@ fn value_of(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     Ok(Value::Double(metric.map_or(0.0, |metric| vm.m.state.metrics.value(metric))))
 }
 
-/// Calls the hook that brings metrics up to date.
+/// Calls the hook `Telemetry::sync`, in which scripts update metrics.
 fn sync(vm: &mut Vm<'_>) -> Result<()> {
     if vm.m.state.metrics.syncing {
         vm.report(Severity::Warning, "Telemetry::sync() hook invoked recursively");
@@ -305,7 +305,7 @@ fn sync(vm: &mut Vm<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Events that were handled, by name, with how often.
+/// Names of handled events with the number of calls.
 fn handled(vm: &Vm<'_>) -> Vec<(String, u64)> {
     let calls = vm.m.state.invocations.iter().enumerate().filter(|(_, count)| **count > 0);
     let named = calls.filter_map(|(func, count)| {
@@ -327,7 +327,7 @@ fn handler_stats(vm: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
     Ok(Value::Vector(Vector::new(ty, items.collect())))
 }
 
-/// Brings the metrics of the run itself up to date.
+/// Updates the metrics of the run itself.
 fn update_own(vm: &mut Vm<'_>) {
     let handled = handled(vm);
     let state = &mut vm.m.state;
@@ -360,7 +360,7 @@ fn update_own(vm: &mut Vm<'_>) {
         let help = "Start time of the process since unix epoch in seconds";
         one(Kind::Gauge, "process", "start_time", "seconds", help, process.started);
     }
-    // There is no Broker: nothing is connected, and no message passes.
+    // Broker is not connected, so these are zero.
     one(Kind::Gauge, "broker", "connections", "", "Number of active network connections", 0.0);
     let help = b"Total number of processed messages";
     let family =
@@ -371,27 +371,27 @@ fn update_own(vm: &mut Vm<'_>) {
     state.traffic.counts.update(metrics);
 }
 
-/// What the system says of this process.
+/// Resource usage of this process.
 struct Process {
-    /// Seconds of processor time.
+    /// CPU time in seconds.
     user: f64,
     system: f64,
-    /// Bytes of memory.
+    /// Resident memory in bytes.
     resident: f64,
     virtual_size: f64,
-    /// Open files.
+    /// Number of open files.
     files: f64,
-    /// When it began.
+    /// Start time of the process.
     started: f64,
 }
 
 impl Process {
-    /// Of this process; `None` where the system has no such files (proc(5)).
+    /// Reads the values of this process; `None` if the system has no `/proc` (proc(5)).
     fn own() -> Option<Self> {
         let ticks = rustix::param::clock_ticks_per_second() as f64;
         let page = rustix::param::page_size() as f64;
         let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
-        // The name in brackets may hold anything.
+        // The name in parentheses may contain any character.
         let fields: Vec<f64> = stat
             .rsplit_once(')')?
             .1
@@ -402,7 +402,7 @@ impl Process {
         let boot = std::fs::read_to_string("/proc/stat").ok()?;
         let boot = boot.lines().find_map(|line| line.strip_prefix("btime "))?;
         let files = std::fs::read_dir("/proc/self/fd").ok()?.count();
-        // Finer than the units of those files, in which a short run takes no time at all.
+        // More precise than the values in `/proc`, in which a short run uses no CPU time.
         let usage = getrusage(UsageWho::RUSAGE_SELF).ok()?;
         let seconds = |time: TimeVal| time.num_microseconds() as f64 / 1e6;
         Some(Self {
@@ -416,10 +416,10 @@ impl Process {
     }
 }
 
-/// Sorts metrics as Zeek does for tests. Its order is not one of all: names of the same length are in order only where
-/// one comes first, so that the result depends on how few are sorted.
+/// Sorts metrics as Zeek does for tests. Its comparison is not a total order: of two metrics whose names have the same
+/// length, each may precede the other, so the result depends on the number of metrics.
 fn sort_for_tests(items: &mut [Sortable]) {
-    /// As many as are inserted one by one.
+    /// Up to this number of metrics, insertion sort is used.
     const FEW: usize = 16;
     if items.len() > FEW {
         items.sort_by(|a, b| {
@@ -440,7 +440,7 @@ fn sort_for_tests(items: &mut [Sortable]) {
     }
 }
 
-/// A metric that is sorted.
+/// A metric for sorting.
 struct Sortable {
     name: Vec<u8>,
     values: Vec<Vec<u8>>,
@@ -475,7 +475,7 @@ fn collect(vm: &mut Vm<'_>, args: &[Value], histograms: bool) -> Result<Value> {
     let vector = |ty, items| Value::Vector(Vector::new(ty, items));
     let metrics = &vm.m.state.metrics;
     let mut items = Vec::new();
-    // Counters come before gauges.
+    // Counters precede gauges.
     let mut families: Vec<_> = metrics.families.iter().enumerate().collect();
     families.sort_by_key(|(_, family)| family.kind == Kind::Gauge);
     for (number, family) in families {

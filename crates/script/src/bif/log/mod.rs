@@ -30,7 +30,7 @@ pub const TABLE: Table = &[
     ("Log::__create_stream", create_stream),
     ("Log::__remove_stream", |vm, a| {
         let id = arg(a, 0).int();
-        // What waits is written as long as there are filters.
+        // Delayed writes are written while the stream still has its filters.
         write::release(vm, id)?;
         let found = vm.m.state.log.streams.remove(&id).is_some();
         Ok(Value::Bool(found))
@@ -88,37 +88,37 @@ pub const TABLE: Table = &[
     }),
 ];
 
-/// Streams and writers.
+/// Log streams and writers.
 #[derive(Default)]
 pub struct Logs {
     pub(super) streams: HashMap<i64, Stream>,
     writers: output::Writers,
-    /// Rotated logs whose postprocessors are still to run.
+    /// Rotated logs whose postprocessors have not run yet.
     rotated: Vec<output::Rotation>,
-    /// What failed, to be reported.
+    /// Error messages that are not yet reported.
     failures: Vec<String>,
-    /// How often the main loop looked at what threads say.
+    /// Number of polls by the main loop.
     pub(super) polls: u64,
-    /// Writes that are inside of the policy of their stream: where `Log::delay` belongs to.
+    /// Writes whose stream policy is running: `Log::delay` applies to the last.
     writing: Vec<write::Writing>,
     tokens: u64,
-    /// `Log::log_stream_policy`, once a record was written.
+    /// `Log::log_stream_policy`, looked up at the first write.
     policy: OnceCell<Option<FuncId>>,
 }
 
 impl Logs {
-    /// Sets how many files of logs are open at the most.
+    /// Sets the maximum number of open log files.
     pub(crate) fn set_max_open(&mut self, max_open: usize) {
         self.writers.set_max_open(max_open);
     }
 
-    /// Whether postprocessors of rotated logs wait.
+    /// Whether postprocessors of rotated logs are pending.
     pub(super) fn is_rotating(&self) -> bool {
         !self.rotated.is_empty()
     }
 }
 
-/// A stream.
+/// A log stream.
 pub(super) struct Stream {
     id: Value,
     name: String,
@@ -131,47 +131,47 @@ pub(super) struct Stream {
     max_delay: f64,
     max_delay_queue: usize,
     delayed: write::Queue,
-    /// The metric of its writes, once there was one.
+    /// The metric of its writes; `None` before the first.
     writes: Option<usize>,
-    /// Writes beyond the limit are being released.
+    /// Set while writes beyond the limit of delayed writes are released.
     evicts: bool,
 }
 
-/// How much of a record is written.
+/// Limits for the size of a written record.
 #[derive(Clone, Copy, Debug)]
 struct Limits {
-    /// Bytes of a string.
+    /// Maximum length of a string, in bytes.
     field_bytes: usize,
-    /// Bytes of all strings of a record.
+    /// Maximum length of all strings of a record, in bytes.
     total_bytes: usize,
-    /// Elements of a set or vector.
+    /// Maximum number of elements of a set or vector.
     field_elements: usize,
-    /// Elements of all sets and vectors of a record.
+    /// Maximum number of elements of all sets and vectors of a record.
     total_elements: usize,
 }
 
-/// A filter of a stream.
+/// A filter of a log stream.
 struct Filter {
     value: Value,
     name: String,
     writer: Value,
-    /// The path, once it is known.
+    /// The path, once it is determined.
     path: std::cell::RefCell<Option<Rc<str>>>,
-    /// The writer of its last row, once there was one.
+    /// The writer of its last row; `None` before the first.
     last_writer: std::cell::Cell<Option<usize>>,
     path_func: Option<Rc<FuncValue>>,
     policy: Option<Rc<FuncValue>>,
     local: bool,
     ext_func: Option<Rc<FuncValue>>,
     columns: Vec<Column>,
-    /// Where each column comes from: whether it is an extension, and the offsets of fields down to it.
+    /// Source of each column: whether it is an extension, and the offsets of the nested fields.
     sources: Vec<(bool, Vec<usize>)>,
     interval: f64,
     postprocessor: Option<Rc<FuncValue>>,
     config: Vec<(String, String)>,
 }
 
-/// A field of a record by its name.
+/// The field of a record with this name.
 pub(crate) fn field(vm: &Vm<'_>, value: &Value, name: &str) -> Value {
     let Value::Record(record) = value else { return Value::Unset };
     let offset =
@@ -252,7 +252,7 @@ fn create_stream(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     Ok(Value::Bool(true))
 }
 
-/// A limit of a stream; none where it is 0 or the scripts have no such field.
+/// A limit of a stream; `None` if it is 0 or the scripts do not declare it.
 fn limit(vm: &Vm<'_>, stream: &Value, name: &str) -> usize {
     match field(vm, stream, name) {
         Value::Count(0) | Value::Unset => usize::MAX,
@@ -344,14 +344,14 @@ fn add_filter(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     Ok(Value::Bool(true))
 }
 
-/// The record type that an extension function returns: by its type, or by the first value that its body returns.
+/// The record type that an extension function returns: the declared type, or that of the first value that its body returns.
 fn ext_record(vm: &Vm<'_>, func: &FuncValue) -> Option<TypeId> {
     let ty = vm.p.functions.find(func.func).map_or(func.ty, |function| function.ty);
     let result = vm.p.types.func(ty)?.result;
     (result != TypeId::ANY && result != TypeId::VOID).then_some(result)
 }
 
-/// The columns of a filter, while they are collected.
+/// Collects the columns of a filter.
 struct Plan {
     include: Option<Vec<String>>,
     exclude: Option<Vec<String>>,
@@ -397,7 +397,7 @@ impl Plan {
                 }
                 continue;
             }
-            // Extensions are columns in any case.
+            // `include` and `exclude` do not apply to extensions.
             let wanted = extension
                 || self.include.as_ref().is_none_or(|set| set.contains(&name))
                     && !self.exclude.as_ref().is_some_and(|set| set.contains(&name));
@@ -428,7 +428,7 @@ impl Plan {
     }
 }
 
-/// Seconds until a log is rotated next: at multiples of the interval since the base time of the day, or without one since 1970.
+/// Seconds until a log is rotated next: at multiples of the interval since the base time of the day, or since 1970 without a base.
 #[must_use]
 pub fn until_rotation(now: f64, interval: f64, base: Option<f64>) -> f64 {
     let Some(base) = base else {
@@ -439,7 +439,7 @@ pub fn until_rotation(now: f64, interval: f64, base: Option<f64>) -> f64 {
     if left > 0.0 { left } else { interval }
 }
 
-/// The base time of rotations, in seconds of the day, where there is one: `log_rotate_base_time`.
+/// The base time of rotations, in seconds of the day (`log_rotate_base_time`); `None` if it is not set.
 pub fn rotation_base(vm: &mut Vm<'_>) -> Option<f64> {
     let text = vm.global_named("log_rotate_base_time").text();
     if text.is_empty() {
@@ -466,7 +466,7 @@ mod tests {
         let noon = 10.0 * day + 12.0 * hour;
         assert_eq!(until_rotation(noon + 1.0, hour, Some(0.0)), hour - 1.0);
         assert_eq!(until_rotation(noon, hour, Some(0.0)), hour);
-        // The base is later than now.
+        // The base is later in the day.
         assert_eq!(until_rotation(noon, day, Some(13.0 * hour)), hour);
         assert_eq!(until_rotation(noon, 7.0 * hour, Some(0.0)), 2.0 * hour);
         assert_eq!(until_rotation(noon, 7.0 * hour, None), 7.0 * hour);

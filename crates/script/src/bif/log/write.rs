@@ -15,36 +15,36 @@ use crate::vm::Vm;
 
 type Result<T> = std::result::Result<T, Stop>;
 
-/// A write that is inside of the policy of its stream, or of the functions that run after its delay.
+/// A write whose stream policy, or whose callbacks after a delay, are running.
 pub(super) struct Writing {
     id: i64,
     record: Value,
     delay: Option<Delay>,
 }
 
-/// How a write is delayed.
+/// The delay of a write.
 #[derive(Default)]
 struct Delay {
-    /// What scripts name it by.
+    /// The token that scripts refer to.
     token: u64,
-    /// Calls of `Log::delay` that `Log::delay_finish` has not answered yet.
+    /// Calls of `Log::delay` without a matching `Log::delay_finish`.
     refs: u64,
-    /// Functions that run afterwards.
+    /// Callbacks that run when the delay ends.
     callbacks: Vec<Rc<FuncValue>>,
     due: f64,
 }
 
-/// A write that waits.
+/// A delayed write.
 pub(super) struct Delayed {
     record: Value,
     delay: Delay,
 }
 
-/// Writes of a stream that wait, in the order in which their delays began.
+/// Delayed writes of a stream, in the order in which their delays began.
 #[derive(Default)]
 pub(super) struct Queue {
     waiting: BTreeMap<u64, Delayed>,
-    /// The key of each in `waiting`, by its token.
+    /// Keys in `waiting` by token.
     keys: HashMap<u64, u64>,
     next: u64,
 }
@@ -72,13 +72,13 @@ impl Queue {
         self.waiting.remove(&self.keys.remove(&token)?)
     }
 
-    /// The one that waits for longest.
+    /// The oldest write.
     fn first(&self) -> Option<&Delayed> {
         self.waiting.first_key_value().map(|(_, delayed)| delayed)
     }
 }
 
-/// A token of `Log::delay`; 0 where there is no delay.
+/// A token of `Log::delay`; 0 if there is no delay.
 #[derive(Clone)]
 struct Token(u64);
 
@@ -148,7 +148,7 @@ fn count(vm: &mut Vm<'_>, number: i64) {
     metrics.add(metric, 1.0);
 }
 
-/// Gives a record to all filters of a stream.
+/// Writes a record to all filters of a stream.
 fn write_filters(vm: &mut Vm<'_>, id: &Value, record: &Value, allowed: bool) -> Result<()> {
     let Some(filters) =
         vm.m.state.log.streams.get(&id.int()).map(|stream| Rc::clone(&stream.filters))
@@ -173,7 +173,7 @@ fn write_filters(vm: &mut Vm<'_>, id: &Value, record: &Value, allowed: bool) -> 
     Ok(())
 }
 
-/// Whether a policy has anything to say: a hook without a body has not.
+/// Whether a policy hook has a body.
 fn decides(vm: &Vm<'_>, policy: &FuncValue) -> bool {
     vm.p.functions.find(policy.func).is_none_or(|function| function.flavor != Flavor::Hook)
         || vm.has_bodies(policy.func)
@@ -251,7 +251,7 @@ pub(super) fn delay_finish(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     };
     let is_active =
         |writing: &&mut Writing| writing.delay.as_ref().is_some_and(|delay| delay.token == token);
-    // Zeek shows addresses: here, it is the write that a record belongs to.
+    // Zeek reports addresses of records; here a record identifies its write.
     let given = token_of(&vm.m.state.log, arg(args, 1));
     let log = &mut vm.m.state.log;
     let waits = log.streams.get(&id).is_some_and(|stream| stream.delayed.contains(token));
@@ -289,7 +289,7 @@ pub(super) fn delay_finish(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     Ok(Value::Bool(true))
 }
 
-/// The token of the delayed write of a record; 0 where there is none.
+/// The token of the delayed write of a record; 0 if the record is not delayed.
 fn token_of(log: &super::Logs, record: &Value) -> u64 {
     let waiting = log.streams.values().flat_map(|stream| stream.delayed.waiting.values());
     let waiting = waiting.map(|delayed| (&delayed.record, &delayed.delay));
@@ -298,7 +298,7 @@ fn token_of(log: &super::Logs, record: &Value) -> u64 {
     all.find(|(known, _)| known.same_object(record)).map_or(0, |(_, delay)| delay.token)
 }
 
-/// A write waits until its delay is finished, or for as long as the stream says.
+/// Delays a write until its delay is finished or the maximum delay of the stream expires.
 fn enqueue(vm: &mut Vm<'_>, id: i64, delayed: Delayed) -> Result<()> {
     let Delay { token, refs, due, .. } = delayed.delay;
     if let Some(stream) = vm.m.state.log.streams.get_mut(&id) {
@@ -312,7 +312,7 @@ fn enqueue(vm: &mut Vm<'_>, id: i64, delayed: Delayed) -> Result<()> {
     Ok(())
 }
 
-/// The delay of a write is over: the functions behind it run, which may delay it once more.
+/// Ends the delay of a write: runs its callbacks, which may delay the write again.
 fn complete(vm: &mut Vm<'_>, id: i64, token: u64) -> Result<()> {
     let Some(stream) = vm.m.state.log.streams.get_mut(&id) else { return Ok(()) };
     let Some(Delayed { record, delay }) = stream.delayed.remove(token) else { return Ok(()) };
@@ -341,13 +341,13 @@ fn complete(vm: &mut Vm<'_>, id: i64, token: u64) -> Result<()> {
     }
 }
 
-/// The write of a stream that waits for longest.
+/// The oldest delayed write of a stream.
 fn oldest(vm: &Vm<'_>, id: i64) -> Option<(u64, f64)> {
     let first = vm.m.state.log.streams.get(&id)?.delayed.first()?;
     Some((first.delay.token, first.delay.due))
 }
 
-/// Writes what waits beyond the limit of a stream.
+/// Ends the oldest delays while a stream has more delayed writes than its limit.
 pub(super) fn shrink_delays(vm: &mut Vm<'_>, id: i64) -> Result<()> {
     let Some(stream) = vm.m.state.log.streams.get_mut(&id) else { return Ok(()) };
     let size = stream.delayed.len();
@@ -381,13 +381,13 @@ pub(super) fn shrink_delays(vm: &mut Vm<'_>, id: i64) -> Result<()> {
     result
 }
 
-/// Delayed writes are due.
+/// Ends delays that have expired.
 ///
 /// # Errors
 /// [`Stop`] where the program stops.
 pub fn delay_due(vm: &mut Vm<'_>) -> Result<()> {
     for id in ids(vm) {
-        // At the end, each that waits now is due: those that delay theirs once more wait for the next time.
+        // At the end of the run, all current delays end; writes that callbacks delay again remain.
         let waiting = vm.m.state.log.streams.get(&id).map_or(0, |stream| stream.delayed.len());
         for _ in 0..waiting {
             let Some((token, due)) = oldest(vm, id) else { break };
@@ -400,10 +400,10 @@ pub fn delay_due(vm: &mut Vm<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The most writes of a stream that are released at its end: functions that always delay theirs once more end there.
+/// Maximum number of delays that are ended when a stream is removed: it stops callbacks that always delay again.
 const RELEASED: usize = 100_000;
 
-/// Writes all that waits: the run ends.
+/// Ends all delays at the end of the run.
 pub(super) fn release_all(vm: &mut Vm<'_>) -> Result<()> {
     for id in ids(vm) {
         release(vm, id)?;
@@ -411,7 +411,7 @@ pub(super) fn release_all(vm: &mut Vm<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Writes all that waits in a stream.
+/// Ends all delays of a stream.
 pub(super) fn release(vm: &mut Vm<'_>, id: i64) -> Result<()> {
     for _ in 0..RELEASED {
         let Some((token, _)) = oldest(vm, id) else { break };
@@ -420,14 +420,14 @@ pub(super) fn release(vm: &mut Vm<'_>, id: i64) -> Result<()> {
     Ok(())
 }
 
-/// The streams, in the same order in each run.
+/// The ids of the streams, sorted.
 fn ids(vm: &Vm<'_>) -> Vec<i64> {
     let mut ids: Vec<i64> = vm.m.state.log.streams.keys().copied().collect();
     ids.sort_unstable();
     ids
 }
 
-/// Writes what `print` prints to a log; returns whether it did.
+/// Writes the output of `print` to the stream `Log::PRINTLOG`; returns false if that does not exist.
 ///
 /// # Errors
 /// [`Stop`] where the program stops.
