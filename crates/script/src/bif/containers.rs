@@ -92,8 +92,8 @@ pub(super) const TABLE: Table = &[
         let items = arg(a, 1)
             .table()
             .map(|table| {
-                let places = table.places_containing(arg(a, 0));
-                places.into_iter().map(|place| table.key_at(place)).collect()
+                let indices = table.places_containing(arg(a, 0));
+                indices.into_iter().map(|index| table.key_at(index)).collect()
             })
             .unwrap_or_default();
         Ok(Value::Vector(Vector::new(vm.result_type(), items)))
@@ -106,12 +106,12 @@ pub(super) const TABLE: Table = &[
         let ty = table.ty();
         let filtered = vm.new_table(ty, None);
         if let Value::Table(filtered) = &filtered {
-            for place in table.places_containing(arg(a, 0)) {
-                filtered.insert(table.key_at(place), table.value_at(place), vm.m.now);
+            for index in table.places_containing(arg(a, 0)) {
+                filtered.insert(table.key_at(index), table.value_at(index), vm.m.now);
                 let attrs = table.attrs();
                 let read = attrs.and_then(|attrs| Some(attrs.expire?.0 == ExpireKind::Read));
                 if read.unwrap_or_default() {
-                    table.touch(place, vm.m.now);
+                    table.touch(index, vm.m.now);
                 }
             }
         }
@@ -229,7 +229,11 @@ enum ElementOrder {
     Function(Rc<FuncValue>),
 }
 
-fn by(vm: &mut Vm<'_>, args: &[Value], name: &str) -> Result<Option<(Rc<Vector>, ElementOrder)>> {
+fn ordering_of(
+    vm: &mut Vm<'_>,
+    args: &[Value],
+    name: &str,
+) -> Result<Option<(Rc<Vector>, ElementOrder)>> {
     let Some(vector) = arg(args, 0).vector().cloned() else {
         vm.builtin_error(format!("{name}() requires vector"));
         return Ok(None);
@@ -343,7 +347,9 @@ fn comes_before(vm: &mut Vm<'_>, a: &Value, b: &Value, by: &ElementOrder) -> Res
 }
 
 fn sort(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
-    let Some((vector, by)) = by(vm, args, "sort")? else { return Ok(arg(args, 0).clone()) };
+    let Some((vector, by)) = ordering_of(vm, args, "sort")? else {
+        return Ok(arg(args, 0).clone());
+    };
     let items: Vec<(usize, Value)> = vector.items().iter().cloned().enumerate().collect();
     let items = match by {
         // Values that need no function are sorted directly.
@@ -363,11 +369,11 @@ fn sort(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
 
 fn order(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let ty = vm.result_type();
-    let Some((vector, by)) = by(vm, args, "order")? else {
+    let Some((vector, by)) = ordering_of(vm, args, "order")? else {
         return Ok(Value::Vector(Vector::new(ty, Vec::new())));
     };
     let items: Vec<(usize, Value)> = vector.items().iter().cloned().enumerate().collect();
     let items = sorted(vm, items, &by)?;
-    let places = items.into_iter().map(|(place, _)| Value::Count(place as u64)).collect();
-    Ok(Value::Vector(Vector::new(ty, places)))
+    let indices = items.into_iter().map(|(index, _)| Value::Count(index as u64)).collect();
+    Ok(Value::Vector(Vector::new(ty, indices)))
 }

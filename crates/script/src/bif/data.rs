@@ -20,7 +20,7 @@ use crate::vm::Vm;
 type Result<T> = std::result::Result<T, Stop>;
 
 /// Maximum nesting depth of containers.
-const DEEPEST: usize = 200;
+const MAX_DEPTH: usize = 200;
 
 /// A Broker value. Sets and tables are ordered by their elements, as in messages.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -80,7 +80,7 @@ fn duplicate(opaque: &OpaqueValue) -> Option<Rc<OpaqueValue>> {
 }
 
 /// Whether messages and stores can contain opaque values of this type.
-fn is_carried(name: &str) -> bool {
+fn is_serializable(name: &str) -> bool {
     super::json::opaque_name(name) != name
 }
 
@@ -122,12 +122,12 @@ impl Ord for Number {
 
 impl Data {
     /// Converts a value; `None` for files, opaque values that cannot be copied, and containers nested too deep.
-    pub(crate) fn of(vm: &Vm<'_>, value: &Value) -> Option<Self> {
+    pub(crate) fn from_value(vm: &Vm<'_>, value: &Value) -> Option<Self> {
         Self::at_depth(vm, value, 0)
     }
 
     fn at_depth(vm: &Vm<'_>, value: &Value, depth: usize) -> Option<Self> {
-        if depth > DEEPEST {
+        if depth > MAX_DEPTH {
             return None;
         }
         let inner = |value: &Value| {
@@ -154,7 +154,7 @@ impl Data {
                 Self::String(pattern.text().to_vec()),
                 Self::String(pattern.anywhere_text().to_vec()),
             ]),
-            Value::Record(record) if is_data(vm, record) => held(record)?,
+            Value::Record(record) if is_data(vm, record) => data_of(record)?,
             Value::Record(record) => {
                 Self::Vector(record.fields().iter().map(inner).collect::<Option<_>>()?)
             }
@@ -173,7 +173,7 @@ impl Data {
                 Self::Vector(vec![Self::String(vm.function_name(func.func).into_bytes())])
             }
             Value::Opaque(opaque) => match vm.p.types.get(opaque.ty) {
-                Type::Opaque(name) if is_carried(vm.p.name(*name)) => {
+                Type::Opaque(name) if is_serializable(vm.p.name(*name)) => {
                     Self::Opaque(Opaque(duplicate(opaque)?))
                 }
                 _ => return None,
@@ -434,7 +434,7 @@ fn is_data(vm: &Vm<'_>, record: &Record) -> bool {
     name == Some("Broker::Data")
 }
 
-fn held(record: &Record) -> Option<Data> {
+fn data_of(record: &Record) -> Option<Data> {
     match record.get(0) {
         Value::Opaque(opaque) => opaque.with(|data: &mut Data| data.clone()),
         _ => None,
@@ -443,7 +443,7 @@ fn held(record: &Record) -> Option<Data> {
 
 /// The data in a `Broker::Data` record.
 pub(crate) fn unwrap(vm: &Vm<'_>, value: &Value) -> Option<Data> {
-    value.record().filter(|record| is_data(vm, record)).and_then(|record| held(record))
+    value.record().filter(|record| is_data(vm, record)).and_then(|record| data_of(record))
 }
 
 /// A `Broker::Data` record with this data.
@@ -466,7 +466,7 @@ fn wrapped(vm: &Vm<'_>, data: Option<Data>) -> Result<Value> {
 
 /// The data of an argument; reports an error with the argument's name if it cannot be converted.
 fn converted(vm: &mut Vm<'_>, value: &Value, name: &str) -> Option<Data> {
-    let data = Data::of(vm, value);
+    let data = Data::from_value(vm, value);
     if data.is_none() {
         vm.builtin_error(format!("invalid Broker data conversion for {name} argument"));
     }
@@ -477,10 +477,10 @@ fn converted(vm: &mut Vm<'_>, value: &Value, name: &str) -> Option<Data> {
 ///
 /// # Errors
 /// Ends the calling body otherwise.
-fn on<R>(
+fn with_data<R>(
     vm: &mut Vm<'_>,
     args: &[Value],
-    wanted: &str,
+    expected: &str,
     f: impl FnOnce(&mut Data) -> Option<R>,
 ) -> Result<R> {
     let opaque = match arg(args, 0) {
@@ -499,41 +499,41 @@ fn on<R>(
     match found.flatten() {
         Some(result) => Ok(result),
         None => {
-            let text = format!("data is of type '{tag}' not of type '{wanted}'");
+            let text = format!("data is of type '{tag}' not of type '{expected}'");
             Err(vm.runtime_error(None, text))
         }
     }
 }
 
-fn on_set<R>(
+fn with_set<R>(
     vm: &mut Vm<'_>,
     args: &[Value],
     f: impl FnOnce(&mut BTreeSet<Data>) -> R,
 ) -> Result<R> {
-    on(vm, args, "table", |data| match data {
+    with_data(vm, args, "table", |data| match data {
         Data::Set(set) => Some(f(set)),
         _ => None,
     })
 }
 
-fn on_table<R>(
+fn with_table<R>(
     vm: &mut Vm<'_>,
     args: &[Value],
     f: impl FnOnce(&mut BTreeMap<Data, Data>) -> R,
 ) -> Result<R> {
-    on(vm, args, "table", |data| match data {
+    with_data(vm, args, "table", |data| match data {
         Data::Table(table) => Some(f(table)),
         _ => None,
     })
 }
 
-fn on_vector<R>(
+fn with_vector<R>(
     vm: &mut Vm<'_>,
     args: &[Value],
-    wanted: &str,
+    expected: &str,
     f: impl FnOnce(&mut Vec<Data>) -> R,
 ) -> Result<R> {
-    on(vm, args, wanted, |data| match data {
+    with_data(vm, args, expected, |data| match data {
         Data::Vector(vector) => Some(f(vector)),
         _ => None,
     })
@@ -541,32 +541,32 @@ fn on_vector<R>(
 
 /// An iterator over the elements of a set, table, vector or record, as they were when it was created.
 #[derive(Clone)]
-struct ElementWalk {
+struct ElementIterator {
     items: Vec<(Data, Data)>,
     at: usize,
 }
 
-fn walk(vm: &Vm<'_>, items: Vec<(Data, Data)>) -> Result<Value> {
-    Ok(Value::Opaque(OpaqueValue::new(vm.result_type(), ElementWalk { items, at: 0 })))
+fn new_iterator(vm: &Vm<'_>, items: Vec<(Data, Data)>) -> Result<Value> {
+    Ok(Value::Opaque(OpaqueValue::new(vm.result_type(), ElementIterator { items, at: 0 })))
 }
 
-fn on_walk<R: Default>(args: &[Value], f: impl FnOnce(&mut ElementWalk) -> R) -> R {
+fn with_iterator<R: Default>(args: &[Value], f: impl FnOnce(&mut ElementIterator) -> R) -> R {
     arg(args, 0).opaque().and_then(|opaque| opaque.with(f)).unwrap_or_default()
 }
 
-fn walk_last(_: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
-    Ok(Value::Bool(on_walk(args, |walk| walk.at >= walk.items.len())))
+fn iterator_last(_: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    Ok(Value::Bool(with_iterator(args, |iterator| iterator.at >= iterator.items.len())))
 }
 
-fn walk_next(_: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
-    Ok(Value::Bool(on_walk(args, |walk| {
-        walk.at = (walk.at + 1).min(walk.items.len());
-        walk.at < walk.items.len()
+fn iterator_next(_: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    Ok(Value::Bool(with_iterator(args, |iterator| {
+        iterator.at = (iterator.at + 1).min(iterator.items.len());
+        iterator.at < iterator.items.len()
     })))
 }
 
-fn walk_value(vm: &mut Vm<'_>, args: &[Value], what: &str) -> Result<Value> {
-    let item = on_walk(args, |walk| walk.items.get(walk.at).cloned());
+fn iterator_value(vm: &mut Vm<'_>, args: &[Value], what: &str) -> Result<Value> {
+    let item = with_iterator(args, |iterator| iterator.items.get(iterator.at).cloned());
     if item.is_none() {
         vm.builtin_error(format!("attempt to retrieve value of invalid {what} iterator"));
     }
@@ -576,19 +576,19 @@ fn walk_value(vm: &mut Vm<'_>, args: &[Value], what: &str) -> Result<Value> {
 }
 
 /// An iterator item without a value.
-fn alone(data: &Data) -> (Data, Data) {
+fn item_without_value(data: &Data) -> (Data, Data) {
     (data.clone(), Data::Nil)
 }
 
 /// The functions of Broker data.
 pub(super) const TABLE: Table = &[
     ("Broker::__data", |vm, a| {
-        let data = Data::of(vm, arg(a, 0));
+        let data = Data::from_value(vm, arg(a, 0));
         wrapped(vm, data)
     }),
     ("Broker::__data_type", |vm, a| {
         let kind = match arg(a, 0) {
-            Value::Record(record) => held(record).map_or("NONE", |data| data.kind()),
+            Value::Record(record) => data_of(record).map_or("NONE", |data| data.kind()),
             _ => "NONE",
         };
         Ok(vm.enum_named(&format!("Broker::{kind}")))
@@ -610,60 +610,62 @@ pub(super) const TABLE: Table = &[
         }
     }),
     ("Broker::__set_create", |vm, _| wrapped(vm, Some(Data::Set(BTreeSet::new())))),
-    ("Broker::__set_clear", |vm, a| on_set(vm, a, BTreeSet::clear).map(|()| Value::Bool(true))),
-    ("Broker::__set_size", |vm, a| on_set(vm, a, |set| Value::from(set.len()))),
+    ("Broker::__set_clear", |vm, a| with_set(vm, a, BTreeSet::clear).map(|()| Value::Bool(true))),
+    ("Broker::__set_size", |vm, a| with_set(vm, a, |set| Value::from(set.len()))),
     ("Broker::__set_contains", |vm, a| {
         let Some(key) = converted(vm, arg(a, 1), "key") else { return Ok(Value::Bool(false)) };
-        on_set(vm, a, |set| Value::Bool(set.contains(&key)))
+        with_set(vm, a, |set| Value::Bool(set.contains(&key)))
     }),
     ("Broker::__set_insert", |vm, a| {
         let Some(key) = converted(vm, arg(a, 1), "key") else { return Ok(Value::Bool(false)) };
-        on_set(vm, a, |set| Value::Bool(set.insert(key)))
+        with_set(vm, a, |set| Value::Bool(set.insert(key)))
     }),
     ("Broker::__set_remove", |vm, a| {
         let Some(key) = converted(vm, arg(a, 1), "key") else { return Ok(Value::Bool(false)) };
-        on_set(vm, a, |set| Value::Bool(set.remove(&key)))
+        with_set(vm, a, |set| Value::Bool(set.remove(&key)))
     }),
     ("Broker::__set_iterator", |vm, a| {
-        let items = on_set(vm, a, |set| set.iter().map(alone).collect())?;
-        walk(vm, items)
+        let items = with_set(vm, a, |set| set.iter().map(item_without_value).collect())?;
+        new_iterator(vm, items)
     }),
-    ("Broker::__set_iterator_last", walk_last),
-    ("Broker::__set_iterator_next", walk_next),
-    ("Broker::__set_iterator_value", |vm, a| walk_value(vm, a, "set")),
+    ("Broker::__set_iterator_last", iterator_last),
+    ("Broker::__set_iterator_next", iterator_next),
+    ("Broker::__set_iterator_value", |vm, a| iterator_value(vm, a, "set")),
     ("Broker::__table_create", |vm, _| wrapped(vm, Some(Data::Table(BTreeMap::new())))),
-    ("Broker::__table_clear", |vm, a| on_table(vm, a, BTreeMap::clear).map(|()| Value::Bool(true))),
-    ("Broker::__table_size", |vm, a| on_table(vm, a, |table| Value::from(table.len()))),
+    ("Broker::__table_clear", |vm, a| {
+        with_table(vm, a, BTreeMap::clear).map(|()| Value::Bool(true))
+    }),
+    ("Broker::__table_size", |vm, a| with_table(vm, a, |table| Value::from(table.len()))),
     ("Broker::__table_contains", |vm, a| {
         let Some(key) = converted(vm, arg(a, 1), "key") else { return Ok(Value::Bool(false)) };
-        on_table(vm, a, |table| Value::Bool(table.contains_key(&key)))
+        with_table(vm, a, |table| Value::Bool(table.contains_key(&key)))
     }),
     ("Broker::__table_insert", |vm, a| {
         let Some(key) = converted(vm, arg(a, 1), "key") else { return Ok(nothing(vm)) };
         let Some(value) = converted(vm, arg(a, 2), "value") else { return Ok(nothing(vm)) };
-        let old = on_table(vm, a, |table| table.insert(key, value))?;
+        let old = with_table(vm, a, |table| table.insert(key, value))?;
         wrapped(vm, old)
     }),
     ("Broker::__table_remove", |vm, a| {
         let Some(key) = converted(vm, arg(a, 1), "key") else { return Ok(nothing(vm)) };
-        let old = on_table(vm, a, |table| table.remove(&key))?;
+        let old = with_table(vm, a, |table| table.remove(&key))?;
         wrapped(vm, old)
     }),
     ("Broker::__table_lookup", |vm, a| {
         let Some(key) = converted(vm, arg(a, 1), "key") else { return Ok(nothing(vm)) };
-        let found = on_table(vm, a, |table| table.get(&key).cloned())?;
+        let found = with_table(vm, a, |table| table.get(&key).cloned())?;
         wrapped(vm, found)
     }),
     ("Broker::__table_iterator", |vm, a| {
-        let items = on_table(vm, a, |table| {
+        let items = with_table(vm, a, |table| {
             table.iter().map(|(key, value)| (key.clone(), value.clone())).collect()
         })?;
-        walk(vm, items)
+        new_iterator(vm, items)
     }),
-    ("Broker::__table_iterator_last", walk_last),
-    ("Broker::__table_iterator_next", walk_next),
+    ("Broker::__table_iterator_last", iterator_last),
+    ("Broker::__table_iterator_next", iterator_next),
     ("Broker::__table_iterator_value", |vm, a| {
-        let item = on_walk(a, |walk| walk.items.get(walk.at).cloned());
+        let item = with_iterator(a, |iterator| iterator.items.get(iterator.at).cloned());
         if item.is_none() {
             vm.builtin_error("attempt to retrieve value of invalid table iterator");
         }
@@ -673,53 +675,55 @@ pub(super) const TABLE: Table = &[
     }),
     ("Broker::__vector_create", |vm, _| wrapped(vm, Some(Data::Vector(Vec::new())))),
     ("Broker::__vector_clear", |vm, a| {
-        on_vector(vm, a, "vector", Vec::clear).map(|()| Value::Bool(true))
+        with_vector(vm, a, "vector", Vec::clear).map(|()| Value::Bool(true))
     }),
     ("Broker::__vector_size", |vm, a| {
-        on_vector(vm, a, "vector", |vector| Value::from(vector.len()))
+        with_vector(vm, a, "vector", |vector| Value::from(vector.len()))
     }),
     ("Broker::__vector_insert", |vm, a| {
         let Some(item) = converted(vm, arg(a, 2), "item") else { return Ok(Value::Bool(false)) };
-        on_vector(vm, a, "vector", |vector| {
-            vector.insert(place(arg(a, 1)).min(vector.len()), item);
+        with_vector(vm, a, "vector", |vector| {
+            vector.insert(index_arg(arg(a, 1)).min(vector.len()), item);
             Value::Bool(true)
         })
     }),
     ("Broker::__vector_replace", |vm, a| {
         let Some(item) = converted(vm, arg(a, 2), "item") else { return Ok(nothing(vm)) };
-        let old = on_vector(vm, a, "vector", |vector| {
-            vector.get_mut(place(arg(a, 1))).map(|slot| std::mem::replace(slot, item))
+        let old = with_vector(vm, a, "vector", |vector| {
+            vector.get_mut(index_arg(arg(a, 1))).map(|slot| std::mem::replace(slot, item))
         })?;
         wrapped(vm, old)
     }),
     ("Broker::__vector_remove", |vm, a| {
-        let old = on_vector(vm, a, "vector", |vector| {
-            let place = place(arg(a, 1));
-            (place < vector.len()).then(|| vector.remove(place))
+        let old = with_vector(vm, a, "vector", |vector| {
+            let index = index_arg(arg(a, 1));
+            (index < vector.len()).then(|| vector.remove(index))
         })?;
         wrapped(vm, old)
     }),
     ("Broker::__vector_lookup", |vm, a| {
-        let found = on_vector(vm, a, "vector", |vector| vector.get(place(arg(a, 1))).cloned())?;
+        let found =
+            with_vector(vm, a, "vector", |vector| vector.get(index_arg(arg(a, 1))).cloned())?;
         wrapped(vm, found)
     }),
     ("Broker::__vector_iterator", |vm, a| {
-        let items = on_vector(vm, a, "vector", |vector| vector.iter().map(alone).collect())?;
-        walk(vm, items)
+        let items =
+            with_vector(vm, a, "vector", |vector| vector.iter().map(item_without_value).collect())?;
+        new_iterator(vm, items)
     }),
-    ("Broker::__vector_iterator_last", walk_last),
-    ("Broker::__vector_iterator_next", walk_next),
-    ("Broker::__vector_iterator_value", |vm, a| walk_value(vm, a, "vector")),
+    ("Broker::__vector_iterator_last", iterator_last),
+    ("Broker::__vector_iterator_next", iterator_next),
+    ("Broker::__vector_iterator_value", |vm, a| iterator_value(vm, a, "vector")),
     ("Broker::__record_create", |vm, a| {
-        let fields = place(arg(a, 0)).min(1 << 16);
+        let fields = index_arg(arg(a, 0)).min(1 << 16);
         wrapped(vm, Some(Data::Vector(vec![Data::Nil; fields])))
     }),
     ("Broker::__record_size", |vm, a| {
-        on_vector(vm, a, "record", |vector| Value::from(vector.len()))
+        with_vector(vm, a, "record", |vector| Value::from(vector.len()))
     }),
     ("Broker::__record_assign", |vm, a| {
         let Some(item) = converted(vm, arg(a, 2), "item") else { return Ok(Value::Bool(false)) };
-        on_vector(vm, a, "record", |vector| match vector.get_mut(place(arg(a, 1))) {
+        with_vector(vm, a, "record", |vector| match vector.get_mut(index_arg(arg(a, 1))) {
             Some(slot) => {
                 *slot = item;
                 Value::Bool(true)
@@ -728,23 +732,25 @@ pub(super) const TABLE: Table = &[
         })
     }),
     ("Broker::__record_lookup", |vm, a| {
-        let found = on_vector(vm, a, "record", |vector| vector.get(place(arg(a, 1))).cloned())?;
+        let found =
+            with_vector(vm, a, "record", |vector| vector.get(index_arg(arg(a, 1))).cloned())?;
         wrapped(vm, found.filter(|found| *found != Data::Nil))
     }),
     ("Broker::__record_iterator", |vm, a| {
-        let items = on_vector(vm, a, "record", |vector| vector.iter().map(alone).collect())?;
-        walk(vm, items)
+        let items =
+            with_vector(vm, a, "record", |vector| vector.iter().map(item_without_value).collect())?;
+        new_iterator(vm, items)
     }),
-    ("Broker::__record_iterator_last", walk_last),
-    ("Broker::__record_iterator_next", walk_next),
-    ("Broker::__record_iterator_value", |vm, a| walk_value(vm, a, "record")),
+    ("Broker::__record_iterator_last", iterator_last),
+    ("Broker::__record_iterator_next", iterator_next),
+    ("Broker::__record_iterator_value", |vm, a| iterator_value(vm, a, "record")),
     ("Broker::make_event", broker_event),
     ("Cluster::make_event", cluster_event),
     ("Broker::publish", broker_publish),
     ("Cluster::publish", publish),
 ];
 
-fn place(value: &Value) -> usize {
+fn index_arg(value: &Value) -> usize {
     usize::try_from(value.count()).unwrap_or(usize::MAX)
 }
 
@@ -766,24 +772,24 @@ fn broker_event(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         vm.builtin_error("attempt to convert non-event into an event type");
         return Ok(result);
     }
-    let wanted: Vec<TypeId> = vm.p.types.params(func.ty).iter().map(|param| param.ty).collect();
-    if wanted.len() != rest.len() {
-        let (got, expect) = (rest.len(), wanted.len());
+    let expected: Vec<TypeId> = vm.p.types.params(func.ty).iter().map(|param| param.ty).collect();
+    if expected.len() != rest.len() {
+        let (got, expect) = (rest.len(), expected.len());
         vm.builtin_error(format!("bad # of arguments: got {got}, expect {expect}"));
         return Ok(result);
     }
     event.set(0, Value::string(vm.function_name(func.func)));
-    for (index, (value, wanted)) in rest.iter().zip(wanted).enumerate() {
-        let Some(value) = fitting(vm, value, wanted) else {
+    for (index, (value, expected)) in rest.iter().zip(expected).enumerate() {
+        let Some(value) = convert_argument(vm, value, expected) else {
             event.set(0, Value::Unset);
-            let (got, expect) = (type_text(vm, value.ty()), type_text(vm, wanted));
+            let (got, expect) = (type_text(vm, value.ty()), type_text(vm, expected));
             let number = index + 1;
             vm.builtin_error(format!(
                 "event parameter #{number} type mismatch, got {got}, expect {expect}"
             ));
             return Ok(result);
         };
-        match Data::of(vm, &value).and_then(|data| wrap(vm, data)) {
+        match Data::from_value(vm, &value).and_then(|data| wrap(vm, data)) {
             Some(data) => items.items_mut().push(data),
             None => {
                 event.set(0, Value::Unset);
@@ -832,19 +838,19 @@ fn checked(vm: &mut Vm<'_>, func: &Rc<FuncValue>, args: &[Value]) -> Option<Vec<
         report_here(vm, Severity::Error, text);
         return None;
     }
-    let wanted: Vec<TypeId> = vm.p.types.params(func.ty).iter().map(|param| param.ty).collect();
-    if wanted.len() != args.len() {
-        let (got, expect) = (args.len(), wanted.len());
+    let expected: Vec<TypeId> = vm.p.types.params(func.ty).iter().map(|param| param.ty).collect();
+    if expected.len() != args.len() {
+        let (got, expect) = (args.len(), expected.len());
         let text = format!("bad number of arguments for {name}: got {got}, expect {expect}");
         report_here(vm, Severity::Error, text);
         return None;
     }
     let mut items = Vec::with_capacity(args.len());
-    for (index, (value, wanted)) in args.iter().zip(wanted).enumerate() {
-        match fitting(vm, value, wanted) {
+    for (index, (value, expected)) in args.iter().zip(expected).enumerate() {
+        match convert_argument(vm, value, expected) {
             Some(value) => items.push(value),
             None => {
-                let (got, expect) = (type_text(vm, value.ty()), type_text(vm, wanted));
+                let (got, expect) = (type_text(vm, value.ty()), type_text(vm, expected));
                 let number = index + 1;
                 let text = format!(
                     "event parameter #{number} type mismatch, got {got}, expecting {expect}"
@@ -863,14 +869,15 @@ fn report_here(vm: &mut Vm<'_>, severity: Severity, text: impl Into<Vec<u8>>) {
     vm.emit(severity, span, text.into());
 }
 
-/// Converts a value to an argument of type `wanted`; `None` if it has another type.
-fn fitting(vm: &mut Vm<'_>, value: &Value, wanted: TypeId) -> Option<Value> {
-    let given = value.ty();
-    if wanted == TypeId::ANY || vm.p.same_type(wanted, given) {
+/// Converts a value to an argument of type `expected`; `None` if it has another type.
+fn convert_argument(vm: &mut Vm<'_>, value: &Value, expected: TypeId) -> Option<Value> {
+    let actual = value.ty();
+    if expected == TypeId::ANY || vm.p.same_type(expected, actual) {
         return Some(value.clone());
     }
-    let unspecified = vm.p.types.tag(given) == Tag::Table && vm.p.fits_unspecified(wanted, given);
-    if unspecified { vm.convert(value, wanted).ok() } else { None }
+    let unspecified =
+        vm.p.types.tag(actual) == Tag::Table && vm.p.fits_unspecified(expected, actual);
+    if unspecified { vm.convert(value, expected).ok() } else { None }
 }
 
 fn type_text(vm: &Vm<'_>, ty: TypeId) -> String {
@@ -906,8 +913,8 @@ fn broker_publish(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
 /// Whether the first argument is a topic; reports an error otherwise.
 fn has_topic(vm: &mut Vm<'_>, args: &[Value]) -> bool {
     let Some(topic) = args.first().filter(|topic| topic.bytes().is_none()) else { return true };
-    let given = crate::describe::tag_name(vm.p.types.get(topic.ty()));
-    vm.builtin_error(format!("expected type string for topic, got {given}"));
+    let actual = crate::describe::tag_name(vm.p.types.get(topic.ty()));
+    vm.builtin_error(format!("expected type string for topic, got {actual}"));
     false
 }
 

@@ -4,7 +4,7 @@
 use super::data::Data;
 
 /// Maximum nesting depth of containers.
-const DEEPEST: usize = 200;
+const MAX_DEPTH: usize = 200;
 
 mod kind {
     pub(super) const NIL: u8 = 0;
@@ -31,7 +31,7 @@ impl Data {
     }
 
     fn write_at(&self, out: &mut Vec<u8>, depth: usize) -> bool {
-        if depth > DEEPEST {
+        if depth > MAX_DEPTH {
             return false;
         }
         let number = |out: &mut Vec<u8>, kind, bytes: [u8; 8]| {
@@ -100,57 +100,57 @@ fn write_text(out: &mut Vec<u8>, kind: u8, text: &[u8]) {
 }
 
 fn read_at(rest: &mut &[u8], depth: usize) -> Option<Data> {
-    if depth > DEEPEST {
+    if depth > MAX_DEPTH {
         return None;
     }
-    let [kind] = take(rest)?;
+    let [kind] = read_array(rest)?;
     Some(match kind {
         kind::NIL => Data::Nil,
-        kind::BOOL => Data::Bool(take(rest)? != [0]),
-        kind::COUNT => Data::Count(u64::from_le_bytes(take(rest)?)),
-        kind::INT => Data::Int(i64::from_le_bytes(take(rest)?)),
-        kind::REAL => Data::Real(f64::from_le_bytes(take(rest)?).into()),
-        kind::TIME => Data::Time(f64::from_le_bytes(take(rest)?).into()),
-        kind::INTERVAL => Data::Interval(f64::from_le_bytes(take(rest)?).into()),
+        kind::BOOL => Data::Bool(read_array(rest)? != [0]),
+        kind::COUNT => Data::Count(u64::from_le_bytes(read_array(rest)?)),
+        kind::INT => Data::Int(i64::from_le_bytes(read_array(rest)?)),
+        kind::REAL => Data::Real(f64::from_le_bytes(read_array(rest)?).into()),
+        kind::TIME => Data::Time(f64::from_le_bytes(read_array(rest)?).into()),
+        kind::INTERVAL => Data::Interval(f64::from_le_bytes(read_array(rest)?).into()),
         kind::STRING => Data::String(text(rest)?.to_vec()),
         kind::ENUM => Data::Enum(std::str::from_utf8(text(rest)?).ok()?.into()),
-        kind::ADDR => Data::Addr(take(rest)?),
+        kind::ADDR => Data::Addr(read_array(rest)?),
         kind::SUBNET => {
-            let (prefix, [width]) = (take(rest)?, take(rest)?);
+            let (prefix, [width]) = (read_array(rest)?, read_array(rest)?);
             Data::Subnet(prefix, width)
         }
         kind::PORT => {
-            let (port, [protocol]) = (u16::from_le_bytes(take(rest)?), take(rest)?);
+            let (port, [protocol]) = (u16::from_le_bytes(read_array(rest)?), read_array(rest)?);
             Data::Port(port, protocol)
         }
         // Each element takes at least one byte, so the input length bounds the number of elements.
         kind::SET => {
-            let elements = 0..u64::from_le_bytes(take(rest)?);
+            let elements = 0..u64::from_le_bytes(read_array(rest)?);
             Data::Set(elements.map(|_| read_at(rest, depth + 1)).collect::<Option<_>>()?)
         }
         kind::TABLE => {
-            let entries = 0..u64::from_le_bytes(take(rest)?);
+            let entries = 0..u64::from_le_bytes(read_array(rest)?);
             let mut entry = |_| Some((read_at(rest, depth + 1)?, read_at(rest, depth + 1)?));
             Data::Table(entries.map(&mut entry).collect::<Option<_>>()?)
         }
         kind::VECTOR => {
-            let items = 0..u64::from_le_bytes(take(rest)?);
+            let items = 0..u64::from_le_bytes(read_array(rest)?);
             Data::Vector(items.map(|_| read_at(rest, depth + 1)).collect::<Option<_>>()?)
         }
         _ => return None,
     })
 }
 
-fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
-    let (taken, left) = rest.split_first_chunk()?;
-    *rest = left;
-    Some(*taken)
+fn read_array<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
+    let (array, remaining) = rest.split_first_chunk()?;
+    *rest = remaining;
+    Some(*array)
 }
 
 fn text<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
-    let len = usize::try_from(u64::from_le_bytes(take(rest)?)).ok()?;
-    let (text, left) = rest.split_at_checked(len)?;
-    *rest = left;
+    let len = usize::try_from(u64::from_le_bytes(read_array(rest)?)).ok()?;
+    let (text, remaining) = rest.split_at_checked(len)?;
+    *rest = remaining;
     Some(text)
 }
 
@@ -167,7 +167,7 @@ mod tests {
 
     use super::*;
 
-    fn again(data: &Data) -> Option<Data> {
+    fn round_trip(data: &Data) -> Option<Data> {
         let mut bytes = Vec::new();
         assert!(data.write(&mut bytes));
         for end in 0..bytes.len() {
@@ -197,12 +197,12 @@ mod tests {
             Data::Port(443, 1),
         ];
         for data in &plain {
-            assert_eq!(again(data).as_ref(), Some(data));
+            assert_eq!(round_trip(data).as_ref(), Some(data));
         }
         let set = Data::Set(BTreeSet::from(plain.clone()));
         let table = Data::Table(BTreeMap::from([(set.clone(), Data::Nil), (Data::Nil, set)]));
         let all = Data::Vector(vec![table, Data::Vector(Vec::new())]);
-        assert_eq!(again(&all), Some(all));
+        assert_eq!(round_trip(&all), Some(all));
     }
 
     #[test]
@@ -214,12 +214,12 @@ mod tests {
             }
             data
         };
-        let (fits, beyond) = (nested(DEEPEST), nested(DEEPEST + 1));
+        let (fits, beyond) = (nested(MAX_DEPTH), nested(MAX_DEPTH + 1));
         let mut bytes = Vec::new();
         assert!(fits.write(&mut bytes) && Data::read(&bytes) == Some(fits));
         assert!(!beyond.write(&mut Vec::new()));
         let mut bytes = Vec::new();
-        (0..=DEEPEST).for_each(|_| write_len(&mut bytes, kind::VECTOR, 1));
+        (0..=MAX_DEPTH).for_each(|_| write_len(&mut bytes, kind::VECTOR, 1));
         bytes.push(kind::NIL);
         assert_eq!(Data::read(&bytes), None);
     }

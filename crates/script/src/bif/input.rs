@@ -91,14 +91,14 @@ struct Stream {
     description: Value,
     reader: InputStream,
     /// Messages that were read and not yet processed.
-    waiting: Vec<Message>,
+    pending: Vec<Message>,
     update: bool,
     /// Set when it was removed: the stream is dropped after its rows were processed.
     removed: bool,
     target: Rc<Target>,
     /// Keys of a table in the last pass over the source, and in the current one.
-    seen: HashMap<Vec<u8>, (Value, Value)>,
-    present: HashMap<Vec<u8>, (Value, Value)>,
+    previous: HashMap<Vec<u8>, (Value, Value)>,
+    current: HashMap<Vec<u8>, (Value, Value)>,
     error_event: Option<FuncId>,
 }
 
@@ -170,7 +170,7 @@ pub(super) fn columns(
 }
 
 /// Reports why a stream is not created.
-fn refuse(vm: &mut Vm<'_>, name: &str, why: &str) -> Result<Value> {
+fn report_refusal(vm: &mut Vm<'_>, name: &str, why: &str) -> Result<Value> {
     vm.report(Severity::Error, format!("Input stream {name}: {why}"));
     Ok(Value::Bool(false))
 }
@@ -180,7 +180,7 @@ fn create_table(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let name = field(vm, description, "name").text();
     let checked = match input_checks::table_stream(vm, description) {
         Ok(checked) => checked,
-        Err(why) => return refuse(vm, &name, &why),
+        Err(why) => return report_refusal(vm, &name, &why),
     };
     let target = Target::Table {
         table: field(vm, description, "destination"),
@@ -199,10 +199,10 @@ fn create_event(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let name = field(vm, description, "name").text();
     let (fields, all, want_record) = match input_checks::event_stream(vm, description) {
         Ok(checked) => checked,
-        Err(why) => return refuse(vm, &name, &why),
+        Err(why) => return report_refusal(vm, &name, &why),
     };
     let Value::Func(event) = field(vm, description, "ev") else {
-        return refuse(vm, &name, "'ev' field is not an event");
+        return report_refusal(vm, &name, "'ev' field is not an event");
     };
     let target = Target::Event { fields, want_record, event: event.func };
     open(vm, description, name, all, target)
@@ -242,14 +242,18 @@ fn open(
         2 => Mode::Stream,
         _ => Mode::Manual,
     };
-    let mut of = Source::new(&name, &source, mode);
+    let mut reader_source = Source::new(&name, &source, mode);
     if let Some(table) = field(vm, description, "config").table() {
-        of.config = table.entries().iter().map(|(key, value)| (key.text(), value.text())).collect();
+        reader_source.config =
+            table.entries().iter().map(|(key, value)| (key.text(), value.text())).collect();
     }
     let flag = |vm: &Vm<'_>, name: &str| vm.global_named(name).truth();
     let reader = field(vm, description, "reader");
     let (reader, messages) = match json::name_of(vm, &reader).as_str() {
-        "Input::READER_RAW" if of.source.ends_with('|') && super::system::refused(vm, "exec") => {
+        "Input::READER_RAW"
+            if reader_source.source.ends_with('|')
+                && super::system::refused_in_sandbox(vm, "exec") =>
+        {
             return Ok(Value::Bool(false));
         }
         "Input::READER_RAW" => {
@@ -257,15 +261,15 @@ fn open(
             if let Some(text) = vm.global_named("InputRaw::record_separator").bytes() {
                 options.record_separator = text.to_vec();
             }
-            InputStream::raw(of, columns, options)
+            InputStream::raw(reader_source, columns, options)
         }
         "Input::READER_CONFIG" => {
             let options = ConfigOptions {
-                values: value_format(vm, "InputConfig", &of.config),
+                values: value_format(vm, "InputConfig", &reader_source.config),
                 fail_on_file_problem: flag(vm, "InputConfig::fail_on_file_problem"),
                 options: config_options(vm),
             };
-            InputStream::config(of, options)
+            InputStream::config(reader_source, options)
         }
         "Input::READER_BINARY" => {
             let size = vm.global_named("InputBinary::chunk_size").count();
@@ -273,19 +277,19 @@ fn open(
                 chunk_size: usize::try_from(size).unwrap_or(usize::MAX),
                 path_prefix: vm.global_named("InputBinary::path_prefix").text(),
             };
-            InputStream::binary(of, columns, &options)
+            InputStream::binary(reader_source, columns, &options)
         }
         "Input::READER_BENCHMARK" => {
-            InputStream::benchmark(of, columns, BenchmarkOptions::default())
+            InputStream::benchmark(reader_source, columns, BenchmarkOptions::default())
         }
         #[cfg(feature = "sqlite")]
         "Input::READER_SQLITE" => {
-            let format = value_format(vm, "InputSQLite", &of.config);
-            InputStream::sqlite(of, columns, format)
+            let format = value_format(vm, "InputSQLite", &reader_source.config);
+            InputStream::sqlite(reader_source, columns, format)
         }
         _ => {
             let mut options = AsciiOptions {
-                values: value_format(vm, "InputAscii", &of.config),
+                values: value_format(vm, "InputAscii", &reader_source.config),
                 fail_on_invalid_lines: flag(vm, "InputAscii::fail_on_invalid_lines"),
                 fail_on_file_problem: flag(vm, "InputAscii::fail_on_file_problem"),
                 path_prefix: vm.global_named("InputAscii::path_prefix").text(),
@@ -294,7 +298,7 @@ fn open(
             if let Some(text) = vm.global_named("InputAscii::separator").bytes() {
                 options.separator = text.to_vec();
             }
-            InputStream::ascii(of, columns, options)
+            InputStream::ascii(reader_source, columns, options)
         }
     };
     vm.m.state.inputs.next_id += 1;
@@ -306,12 +310,12 @@ fn open(
         source,
         description: description.clone(),
         reader,
-        waiting: messages,
+        pending: messages,
         removed: false,
         update: false,
         target: Rc::new(target),
-        seen: HashMap::new(),
-        present: HashMap::new(),
+        previous: HashMap::new(),
+        current: HashMap::new(),
         error_event,
     });
     Ok(Value::Bool(true))
@@ -354,7 +358,7 @@ pub(super) fn poll(vm: &mut Vm<'_>) -> Result<bool> {
         else {
             continue;
         };
-        let mut messages = std::mem::take(&mut stream.waiting);
+        let mut messages = std::mem::take(&mut stream.pending);
         if stream.removed {
             // Its reader is not polled.
         } else if std::mem::take(&mut stream.update) {
@@ -364,7 +368,7 @@ pub(super) fn poll(vm: &mut Vm<'_>) -> Result<bool> {
         }
         busy |= !messages.is_empty();
         for message in messages {
-            take(vm, id, message)?;
+            process(vm, id, message)?;
         }
     }
     vm.m.state.inputs.streams.retain(|stream| !stream.removed);
@@ -375,7 +379,7 @@ fn find<'a>(vm: &'a mut Vm<'_>, id: u64) -> Option<&'a mut Stream> {
     vm.m.state.inputs.streams.iter_mut().find(|stream| stream.id == id)
 }
 
-fn take(vm: &mut Vm<'_>, id: u64, message: Message) -> Result<()> {
+fn process(vm: &mut Vm<'_>, id: u64, message: Message) -> Result<()> {
     let Some(stream) = find(vm, id) else { return Ok(()) };
     let (name, source) = (stream.name.clone(), stream.source.clone());
     let target = Rc::clone(&stream.target);
@@ -604,17 +608,17 @@ fn analyze(vm: &mut Vm<'_>, name: &str, data: Vec<u8>, ends: bool) {
 
 fn row(
     vm: &mut Vm<'_>,
-    place: &RowPosition,
+    position: &RowPosition,
     target: &Target,
     description: &Value,
     fields: &[Field<'static>],
     complete: bool,
 ) -> Result<()> {
-    let id = place.id;
+    let id = position.id;
     match target {
         Target::Event { fields: ty, want_record, event } => {
             let needs = if *want_record { Needs::Fields } else { Needs::Nothing };
-            let Some(record) = place.fill(vm, *ty, &mut fields.iter(), needs)? else {
+            let Some(record) = position.fill(vm, *ty, &mut fields.iter(), needs)? else {
                 return Ok(());
             };
             let kind = vm.enum_named("Input::EVENT_NEW");
@@ -636,20 +640,20 @@ fn row(
             let Value::Table(table) = table else { return Ok(()) };
             let (left, right) = fields.split_at((*index_columns).min(fields.len()));
             if !left.is_empty() && left.iter().all(|field| matches!(field, Field::Unset)) {
-                place.warn(vm, "Could not hash line. Ignoring");
+                position.warn(vm, "Could not hash line. Ignoring");
                 return Ok(());
             }
             let value_record = match value {
                 Some(ty) => {
                     let single = right.len() == 1 && !*want_record;
                     let needs = if single { Needs::Nothing } else { Needs::Fields };
-                    place.fill(vm, *ty, &mut right.iter(), needs)?
+                    position.fill(vm, *ty, &mut right.iter(), needs)?
                 }
                 None => Some(Value::Unset),
             };
             let Some(value_record) = value_record else { return Ok(()) };
             let needs = if predicate.is_some() { Needs::Fields } else { Needs::Index };
-            let Some(key_record) = place.fill(vm, *index, &mut left.iter(), needs)? else {
+            let Some(key_record) = position.fill(vm, *index, &mut left.iter(), needs)? else {
                 return Ok(());
             };
             let list = vm.p.types.table(table.ty()).map_or(TypeId::EMPTY_LIST, |t| t.list);
@@ -672,8 +676,8 @@ fn row(
             let name = crate::value::order::bytes(&key);
             let old;
             if complete && let Some(stream) = find(vm, id) {
-                old = stream.seen.remove(&name);
-                stream.present.insert(name, (key.clone(), stored.clone()));
+                old = stream.previous.remove(&name);
+                stream.current.insert(name, (key.clone(), stored.clone()));
                 if let Some((_, before)) = &old
                     && crate::value::equal::equal(before, &stored)
                 {
@@ -716,8 +720,8 @@ fn remove_missing(vm: &mut Vm<'_>, id: u64, target: &Target, description: &Value
     };
     let Value::Table(table) = table else { return Ok(()) };
     let Some(stream) = find(vm, id) else { return Ok(()) };
-    let missing = std::mem::take(&mut stream.seen);
-    stream.seen = std::mem::take(&mut stream.present);
+    let missing = std::mem::take(&mut stream.previous);
+    stream.previous = std::mem::take(&mut stream.current);
     let kind = vm.enum_named("Input::EVENT_REMOVED");
     for (name, (key, before)) in missing {
         let key_record = match &key {
@@ -735,7 +739,7 @@ fn remove_missing(vm: &mut Vm<'_>, id: u64, target: &Target, description: &Value
             }
             if !vm.call(predicate, &args)?.truth() {
                 if let Some(stream) = find(vm, id) {
-                    stream.seen.insert(name, (key, before));
+                    stream.previous.insert(name, (key, before));
                 }
                 continue;
             }

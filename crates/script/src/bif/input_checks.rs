@@ -115,27 +115,27 @@ pub(super) fn event_stream(
     if want_record {
         let [one] = rest else { return Err("Event has wrong number of arguments".to_owned()) };
         if !vm.p.same_type(*one, fields) {
-            let (given, needed) = (text(vm, *one), text(vm, fields));
+            let (actual, needed) = (text(vm, *one), text(vm, fields));
             return Err(format!(
-                "Incompatible type '{}':{given} for event, which needs type '{}':{needed}\n",
+                "Incompatible type '{}':{actual} for event, which needs type '{}':{needed}\n",
                 tag(vm, *one),
                 tag(vm, fields)
             ));
         }
     } else {
-        let wanted = field_types(vm, fields);
-        if wanted.len() != rest.len() {
+        let expected = field_types(vm, fields);
+        if expected.len() != rest.len() {
             return Err("Event has wrong number of arguments".to_owned());
         }
-        for (position, (wanted, given)) in wanted.into_iter().zip(rest).enumerate() {
-            if !vm.p.same_type(*given, wanted) {
+        for (position, (expected, actual)) in expected.into_iter().zip(rest).enumerate() {
+            if !vm.p.same_type(*actual, expected) {
                 return Err(format!(
                     "Incompatible type for event in field {}. Need type '{}':{}, got '{}':{}",
                     position + 3,
-                    tag(vm, wanted),
-                    text(vm, wanted),
-                    tag(vm, *given),
-                    text(vm, *given)
+                    tag(vm, expected),
+                    text(vm, expected),
+                    tag(vm, *actual),
+                    text(vm, *actual)
                 ));
             }
         }
@@ -161,7 +161,7 @@ pub(super) fn table_stream(vm: &mut Vm<'_>, description: &Value) -> Checked<Tabl
     };
     let value = match field(vm, description, "val") {
         Value::Unset => None,
-        given => match record_type(vm, &given) {
+        actual => match record_type(vm, &actual) {
             Some(ty) => Some(ty),
             None => return Err("'val' field is not a record type".to_owned()),
         },
@@ -172,22 +172,22 @@ pub(super) fn table_stream(vm: &mut Vm<'_>, description: &Value) -> Checked<Tabl
         return Err(format!("'destination' field has type {ty}, expected table or set identifier"));
     };
     let (keys, yields) = (table.index.clone(), table.value);
-    let wanted = field_types(vm, index);
+    let expected = field_types(vm, index);
     for (position, key) in keys.iter().enumerate() {
-        let Some(wanted) = wanted.get(position) else {
+        let Some(expected) = expected.get(position) else {
             return Err("Table type has more indexes than index definition".to_owned());
         };
-        if !vm.p.same_type(*wanted, *key) {
+        if !vm.p.same_type(*expected, *key) {
             return Err(format!(
                 "Table type does not match index type. Need type '{}':{}, got '{}':{}",
-                tag(vm, *wanted),
-                text(vm, *wanted),
+                tag(vm, *expected),
+                text(vm, *expected),
                 tag(vm, *key),
                 text(vm, *key)
             ));
         }
     }
-    if wanted.len() != keys.len() {
+    if expected.len() != keys.len() {
         return Err("Table has less elements than index definition".to_owned());
     }
     let want_record = wants_record(vm, description);

@@ -308,8 +308,8 @@ pub(super) fn read(
             }
             result
         }
-        (Type::Table(table), Json::Object(members)) if let Some(of) = table.value => {
-            table_of(vm, members, (ty, table, of), mapper, depth)?
+        (Type::Table(table), Json::Object(members)) if let Some(value_type) = table.value => {
+            table_of(vm, members, (ty, table, value_type), mapper, depth)?
         }
         (Type::Vector(element), Json::Array(items)) => {
             let mut read_items = Vec::with_capacity(items.len());
@@ -371,7 +371,7 @@ fn pattern_of(vm: &mut Vm<'_>, text: &[u8]) -> Result<Value, Failed> {
 fn table_of(
     vm: &mut Vm<'_>,
     members: &[(Vec<u8>, Json)],
-    (ty, table, of): (TypeId, &TableType, TypeId),
+    (ty, table, value_type): (TypeId, &TableType, TypeId),
     mapper: Option<&Rc<FuncValue>>,
     depth: usize,
 ) -> Result<Value, Failed> {
@@ -385,7 +385,7 @@ fn table_of(
             let parsed = json::parse(name).unwrap_or_else(|_| Json::String(name.clone()));
             read_key(vm, &parsed, &table.index, mapper, depth)?
         };
-        let value = read(vm, member, of, mapper, depth + 1)?;
+        let value = read(vm, member, value_type, mapper, depth + 1)?;
         if let Value::Table(into) = &result {
             into.insert(make_key(&key, table.list), value, vm.m.now);
         }

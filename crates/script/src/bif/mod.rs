@@ -18,7 +18,7 @@ mod options;
 mod passive;
 pub(crate) use options::pass_sampling;
 pub(crate) use passive::unknown_ends;
-mod places;
+mod geolocation;
 mod reflect;
 mod statistics;
 mod storage;
@@ -28,7 +28,7 @@ mod strings;
 mod system;
 pub(crate) mod telemetry;
 
-pub(crate) use system::refused;
+pub(crate) use system::refused_in_sandbox;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -82,7 +82,7 @@ const TABLES: &[Table] = &[
     json::TABLE,
     options::TABLE,
     passive::TABLE,
-    places::TABLE,
+    geolocation::TABLE,
     contents::TABLE,
     data::TABLE,
     stores::TABLE,
@@ -135,7 +135,7 @@ pub struct State {
     /// The functions of `reporter_error` and similar events.
     pub(crate) reporters: Vec<crate::ids::FuncId>,
     /// Databases of locations and autonomous systems.
-    pub databases: places::Databases,
+    pub databases: geolocation::Databases,
     /// Stores of the Broker framework.
     pub stores: stores::Stores,
     /// Packet analyzers by parent analyzer and identifier.
@@ -191,7 +191,7 @@ impl Default for State {
             initialized: false,
             event_metadata: HashMap::new(),
             packet_analyzers: HashMap::new(),
-            databases: places::Databases::default(),
+            databases: geolocation::Databases::default(),
             stores: stores::Stores::default(),
             suspended: 0,
             analyzer: 0,

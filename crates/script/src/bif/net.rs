@@ -62,8 +62,8 @@ fn anonymize_addr(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     Ok(Value::addr(v4(replaced.unwrap_or(*address))))
 }
 
-fn preserve(vm: &mut Vm<'_>, of: &Value, bits: u64, name: &str) -> Result<Value> {
-    let address = match of {
+fn preserve(vm: &mut Vm<'_>, prefix: &Value, bits: u64, name: &str) -> Result<Value> {
+    let address = match prefix {
         Value::Addr4(address) | Value::Net4(address, _) => *address,
         _ => {
             vm.builtin_error(format!("{name}() not supported for IPv6 addresses"));

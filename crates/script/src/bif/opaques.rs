@@ -136,7 +136,7 @@ pub(super) const TABLE: Table = &[
     }),
     ("bloomfilter_add", |vm, a| {
         if typed(vm, a, "incompatible Bloom filter types") {
-            with(a, 0, |filter: &mut Typed<BloomFilter>| filter.of.add(&order::bytes(arg(a, 1))));
+            with(a, 0, |filter: &mut Typed<BloomFilter>| filter.data.add(&order::bytes(arg(a, 1))));
         }
         Ok(Value::Unset)
     }),
@@ -147,8 +147,9 @@ pub(super) const TABLE: Table = &[
         if !typed(vm, a, "incompatible Bloom filter types") {
             return Ok(Value::Count(0));
         }
-        let count =
-            with(a, 0, |filter: &mut Typed<BloomFilter>| filter.of.count(&order::bytes(arg(a, 1))));
+        let count = with(a, 0, |filter: &mut Typed<BloomFilter>| {
+            filter.data.count(&order::bytes(arg(a, 1)))
+        });
         Ok(Value::Count(count.unwrap_or(0)))
     }),
     ("bloomfilter_decrement", |vm, a| {
@@ -156,23 +157,23 @@ pub(super) const TABLE: Table = &[
             return Ok(Value::Bool(false));
         }
         let done = with(a, 0, |filter: &mut Typed<BloomFilter>| {
-            filter.of.decrement(&order::bytes(arg(a, 1)))
+            filter.data.decrement(&order::bytes(arg(a, 1)))
         });
         Ok(Value::Bool(done.unwrap_or(false)))
     }),
     ("bloomfilter_clear", |_, a| {
-        with(a, 0, |filter: &mut Typed<BloomFilter>| filter.of.clear());
+        with(a, 0, |filter: &mut Typed<BloomFilter>| filter.data.clear());
         Ok(Value::Unset)
     }),
     ("bloomfilter_internal_state", |_, a| {
-        let state = with(a, 0, |filter: &mut Typed<BloomFilter>| filter.of.internal_state());
+        let state = with(a, 0, |filter: &mut Typed<BloomFilter>| filter.data.internal_state());
         Ok(Value::string(state.unwrap_or(0).to_string()))
     }),
     ("bloomfilter_merge", |vm, a| bloom_join(vm, a, BloomFilter::merge)),
     ("bloomfilter_intersect", |vm, a| bloom_join(vm, a, BloomFilter::intersect)),
     ("hll_cardinality_init", |vm, a| {
         match Cardinality::new(arg(a, 0).double(), arg(a, 1).double()) {
-            Some(counter) => opaque(vm, Typed { ty: None, of: counter }),
+            Some(counter) => opaque(vm, Typed { ty: None, data: counter }),
             None => {
                 vm.report(Severity::Error, "bad error or confidence of a cardinality counter");
                 Ok(Value::Unset)
@@ -187,7 +188,7 @@ pub(super) const TABLE: Table = &[
                 return false;
             }
             counter.ty = Some(own);
-            counter.of.add(hash);
+            counter.data.add(hash);
             true
         });
         if added != Some(true) {
@@ -196,7 +197,7 @@ pub(super) const TABLE: Table = &[
         Ok(Value::Bool(added.unwrap_or(false)))
     }),
     ("hll_cardinality_estimate", |_, a| {
-        let estimate = with(a, 0, |counter: &mut Typed<Cardinality>| counter.of.estimate());
+        let estimate = with(a, 0, |counter: &mut Typed<Cardinality>| counter.data.estimate());
         Ok(Value::Double(estimate.unwrap_or(0.0)))
     }),
     ("hll_cardinality_copy", |vm, a| {
@@ -214,7 +215,7 @@ pub(super) const TABLE: Table = &[
                 return Err("incompatible HLL types");
             }
             counter.ty = counter.ty.or(other.ty);
-            if counter.of.merge(&other.of) {
+            if counter.data.merge(&other.data) {
                 Ok(())
             } else {
                 Err("Cardinality counters with different parameters cannot be merged")
@@ -230,7 +231,7 @@ pub(super) const TABLE: Table = &[
         }
     }),
     ("topk_init", |vm, a| {
-        let top = Top { ty: None, of: TopK::new(arg(a, 0).count()) };
+        let top = Top { ty: None, data: TopK::new(arg(a, 0).count()) };
         opaque(vm, top)
     }),
     ("topk_add", |vm, a| {
@@ -241,7 +242,7 @@ pub(super) const TABLE: Table = &[
                 return false;
             }
             top.ty = Some(own);
-            top.of.add(&order::bytes(&value), value.clone());
+            top.data.add(&order::bytes(&value), value.clone());
             true
         });
         if added == Some(false) {
@@ -253,8 +254,8 @@ pub(super) const TABLE: Table = &[
         Ok(Value::Unset)
     }),
     ("topk_get_top", |vm, a| {
-        let items = with(a, 0, |top: &mut Top| top.of.top(arg(a, 1).count())).unwrap_or_default();
-        if with(a, 0, |top: &mut Top| top.of.is_empty()) == Some(true) {
+        let items = with(a, 0, |top: &mut Top| top.data.top(arg(a, 1).count())).unwrap_or_default();
+        if with(a, 0, |top: &mut Top| top.data.is_empty()) == Some(true) {
             vm.report(Severity::Error, "Cannot return topk of empty");
             return Ok(Value::Unset);
         }
@@ -269,7 +270,7 @@ pub(super) const TABLE: Table = &[
     }),
     ("topk_count", |vm, a| {
         let key = order::bytes(arg(a, 1));
-        let count = with(a, 0, |top: &mut Top| top.of.count(&key)).flatten();
+        let count = with(a, 0, |top: &mut Top| top.data.count(&key)).flatten();
         if count.is_none() {
             vm.report(Severity::Error, "GetCount for element that is not in top-k");
         }
@@ -277,15 +278,17 @@ pub(super) const TABLE: Table = &[
     }),
     ("topk_epsilon", |vm, a| {
         let key = order::bytes(arg(a, 1));
-        let epsilon = with(a, 0, |top: &mut Top| top.of.epsilon(&key)).flatten();
+        let epsilon = with(a, 0, |top: &mut Top| top.data.epsilon(&key)).flatten();
         if epsilon.is_none() {
             vm.report(Severity::Error, "GetEpsilon for element that is not in top-k");
         }
         Ok(Value::Count(epsilon.unwrap_or(0)))
     }),
-    ("topk_size", |_, a| Ok(Value::Count(with(a, 0, |top: &mut Top| top.of.size()).unwrap_or(0)))),
+    ("topk_size", |_, a| {
+        Ok(Value::Count(with(a, 0, |top: &mut Top| top.data.size()).unwrap_or(0)))
+    }),
     ("topk_sum", |vm, a| {
-        let (sum, pruned) = with(a, 0, |top: &mut Top| top.of.sum()).unwrap_or_default();
+        let (sum, pruned) = with(a, 0, |top: &mut Top| top.data.sum()).unwrap_or_default();
         if pruned {
             vm.report(
                 Severity::Warning,
@@ -342,10 +345,10 @@ fn community_id(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         vm.builtin_error_with("CommunityID: unknown transport layer", cid);
         return Ok(Value::string(""));
     };
-    let one_way = orig_p.protocol == Protocol::Icmp && !has_reply(six, from);
+    let is_one_way = orig_p.protocol == Protocol::Icmp && !has_reply(six, from);
     // As in Zeek, ports of one host are compared as a little-endian processor reads them from a packet.
     let order = |port: u16| port.swap_bytes();
-    if !one_way && (&target, order(to)) < (&source, order(from)) {
+    if !is_one_way && (&target, order(to)) < (&source, order(from)) {
         std::mem::swap(&mut source, &mut target);
         std::mem::swap(&mut from, &mut to);
     }
@@ -378,18 +381,18 @@ struct Paraglob {
 #[derive(Clone)]
 struct Typed<T> {
     ty: Option<Tag>,
-    of: T,
+    data: T,
 }
 
 /// The most frequent values, of one type.
 struct Top {
     ty: Option<Tag>,
-    of: TopK<Value>,
+    data: TopK<Value>,
 }
 
 impl Clone for Top {
     fn clone(&self) -> Self {
-        Self { ty: self.ty, of: self.of.copy() }
+        Self { ty: self.ty, data: self.data.copy() }
     }
 }
 
@@ -449,7 +452,7 @@ fn bloom_value(
     filter: std::result::Result<BloomFilter, &'static str>,
 ) -> Result<Value> {
     match filter {
-        Ok(filter) => opaque(vm, Typed { ty: None, of: filter }),
+        Ok(filter) => opaque(vm, Typed { ty: None, data: filter }),
         Err(message) => {
             vm.report(Severity::Error, message);
             Ok(Value::Unset)
@@ -490,8 +493,8 @@ fn bloom_join(
         vm.report(Severity::Error, "incompatible Bloom filter types");
         return Ok(Value::Unset);
     }
-    match join(&one.of, &other.of) {
-        Ok(of) => opaque(vm, Typed { ty: one.ty.or(other.ty), of }),
+    match join(&one.data, &other.data) {
+        Ok(data) => opaque(vm, Typed { ty: one.ty.or(other.ty), data }),
         Err(message) => {
             let what = if message.contains("intersect") { "intersect" } else { "merge" };
             let unlike = message.starts_with("incompatible hashers");
@@ -513,7 +516,7 @@ fn topk_merge(vm: &mut Vm<'_>, args: &[Value], prune: bool) -> Result<Value> {
             return false;
         }
         top.ty = top.ty.or(other.ty);
-        top.of.merge(&other.of, prune);
+        top.data.merge(&other.data, prune);
         true
     });
     if merged == Some(false) {

@@ -100,8 +100,8 @@ fn conn_weird(vm: &mut Vm<'_>, [name, connection, addl, source]: [Value; 4]) {
     }
 }
 
-/// Whether sampling permits a weird; `of` identifies its hosts, connection or file.
-fn permits_weird(vm: &mut Vm<'_>, name: &Value, of: &[String]) -> bool {
+/// Whether sampling permits a weird; `scope` identifies its hosts, connection or file.
+fn permits_weird(vm: &mut Vm<'_>, name: &Value, scope: &[String]) -> bool {
     vm.m.state.traffic.counts.weird(name.str_bytes());
     let contains = |vm: &Vm<'_>, what: Sampling| {
         let set = sampling(vm, what);
@@ -110,12 +110,12 @@ fn permits_weird(vm: &mut Vm<'_>, name: &Value, of: &[String]) -> bool {
     if contains(vm, Sampling::Whitelist) {
         return true;
     }
-    let of = if contains(vm, Sampling::GlobalList) { &[] } else { of };
+    let scope = if contains(vm, Sampling::GlobalList) { &[] } else { scope };
     let rate = sampling(vm, Sampling::Rate).count();
     let threshold = sampling(vm, Sampling::Threshold).count();
     let duration = sampling(vm, Sampling::Duration).double();
     let now = vm.m.now;
-    let (seen, since) = vm.m.state.weirds.entry((name.text(), of.join(" ")), now);
+    let (seen, since) = vm.m.state.weirds.entry((name.text(), scope.join(" ")), now);
     if *since + duration <= now {
         (*seen, *since) = (0, now);
     }

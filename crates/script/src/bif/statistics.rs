@@ -23,7 +23,7 @@ fn event_stats(vm: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
 /// `get_proc_stats`: resource usage of this process; zeros where the kernel does not report it.
 fn process_stats(vm: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
     let read = |name: &str| std::fs::read_to_string(name).unwrap_or_default();
-    let process = Process::of(&read("/proc/self/stat"), &read("/proc/self/status"));
+    let process = Process::parse(&read("/proc/self/stat"), &read("/proc/self/status"));
     let uptime = read("/proc/uptime");
     let uptime = uptime.split(' ').next().and_then(|text| text.parse::<f64>().ok());
     let elapsed = uptime.map_or(0.0, |uptime| (uptime - process.started).max(0.0));
@@ -65,11 +65,11 @@ struct Process {
 const TICKS: f64 = 100.0;
 
 impl Process {
-    fn of(stat: &str, status: &str) -> Self {
+    fn parse(stat: &str, status: &str) -> Self {
         // After the name in parentheses, which may contain any character: the state, and numbers.
         let numbers = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
-        let number = |place: usize| {
-            let text = numbers.split_ascii_whitespace().nth(place - 3);
+        let number = |field: usize| {
+            let text = numbers.split_ascii_whitespace().nth(field - 3);
             text.and_then(|text| text.parse::<u64>().ok()).unwrap_or_default()
         };
         let line = |name: &str| {
@@ -106,7 +106,7 @@ mod tests {
             memory: 20_480,
             switches: 9,
         };
-        assert_eq!(Process::of(stat, status), expected);
-        assert_eq!(Process::of("", ""), Process::default());
+        assert_eq!(Process::parse(stat, status), expected);
+        assert_eq!(Process::parse("", ""), Process::default());
     }
 }

@@ -21,11 +21,11 @@ pub(super) const TABLE: Table = &[
     ("Storage::Sync::__put", put),
     ("Storage::Sync::__get", get),
     ("Storage::Sync::__erase", erase),
-    ("Storage::Async::__open_backend", |vm, a| later(vm, a, open)),
-    ("Storage::Async::__close_backend", |vm, a| later(vm, a, close)),
-    ("Storage::Async::__put", |vm, a| later(vm, a, put)),
-    ("Storage::Async::__get", |vm, a| later(vm, a, get)),
-    ("Storage::Async::__erase", |vm, a| later(vm, a, erase)),
+    ("Storage::Async::__open_backend", |vm, a| run_async(vm, a, open)),
+    ("Storage::Async::__close_backend", |vm, a| run_async(vm, a, close)),
+    ("Storage::Async::__put", |vm, a| run_async(vm, a, put)),
+    ("Storage::Async::__get", |vm, a| run_async(vm, a, get)),
+    ("Storage::Async::__erase", |vm, a| run_async(vm, a, erase)),
     ("Storage::is_open", |_, a| {
         let open = backend(a).is_some_and(|backend| backend.borrow().store.is_some());
         Ok(Value::Bool(open))
@@ -89,7 +89,7 @@ impl Backends {
 }
 
 /// Runs an operation whose result a `when` waits for.
-fn later(
+fn run_async(
     vm: &mut Vm<'_>,
     args: &[Value],
     operation: fn(&mut Vm<'_>, &[Value]) -> Result<Value>,
@@ -103,11 +103,11 @@ fn later(
         vm.builtin_error(complaint);
         return Ok(Value::Unset);
     }
-    let answer = operation(vm, args)?;
-    vm.answer_later(answer)
+    let result = operation(vm, args)?;
+    vm.answer_later(result)
 }
 
-fn answer(vm: &Vm<'_>, code: &str, text: Option<&str>, value: Value) -> Result<Value> {
+fn operation_result(vm: &Vm<'_>, code: &str, text: Option<&str>, value: Value) -> Result<Value> {
     let code = vm.enum_named(&format!("Storage::{code}"));
     let text = text.map_or(Value::Unset, Value::string);
     Ok(Value::Record(Record::new(vm.result_type(), vec![code, text, value])))
@@ -131,20 +131,20 @@ fn counted(
     if let Some(counter) = counter {
         vm.m.state.metrics.add(*counter, 1.0);
     }
-    answer(vm, code, text, value)
+    operation_result(vm, code, text, value)
 }
 
 fn open(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let options = arg(args, 1).clone();
     let (Value::Type(key_type), Value::Type(value_type)) = (arg(args, 2), arg(args, 3)) else {
         vm.builtin_error("key and value types of a storage backend must be types");
-        return answer(vm, "OPERATION_FAILED", None, Value::Unset);
+        return operation_result(vm, "OPERATION_FAILED", None, Value::Unset);
     };
     let tag = super::json::name_of(vm, arg(args, 0));
     let forced_sync = super::log::field(vm, &options, "forced_sync").truth();
     let sqlite = super::log::field(vm, &options, "sqlite");
     let mut code = "OPERATION_FAILED";
-    let opened = if super::system::refused(vm, "a database") {
+    let opened = if super::system::refused_in_sandbox(vm, "a database") {
         Err("a sandbox has no databases".to_owned())
     } else if tag != "Storage::STORAGE_BACKEND_SQLITE" {
         Err("this backend is not built in".to_owned())
@@ -184,10 +184,10 @@ fn open(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let handle = Value::Opaque(OpaqueValue::new(handle_type, Handle(backend)));
     if let Some(error) = error {
         let text = format!("Failed to open backend {tag}: {error}");
-        return answer(vm, code, Some(&text), handle);
+        return operation_result(vm, code, Some(&text), handle);
     }
     vm.queue_named("Storage::backend_opened", vec![arg(args, 0).clone(), options]);
-    answer(vm, "SUCCESS", None, handle)
+    operation_result(vm, "SUCCESS", None, handle)
 }
 
 /// The type of backend handles, from the parameter of `Storage::is_open`.
@@ -258,13 +258,13 @@ fn close(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let store = backend(args).and_then(|backend| backend.borrow_mut().store.take());
     vm.m.state.storage.retain_open();
     match store {
-        Some(_) => answer(vm, "SUCCESS", None, Value::Unset),
-        _ => answer(vm, "NOT_CONNECTED", Some("Backend is closed"), Value::Unset),
+        Some(_) => operation_result(vm, "SUCCESS", None, Value::Unset),
+        _ => operation_result(vm, "NOT_CONNECTED", Some("Backend is closed"), Value::Unset),
     }
 }
 
 /// The text of a key or value as stored in the database.
-fn packed(vm: &Vm<'_>, value: &Value) -> Vec<u8> {
+fn encoded(vm: &Vm<'_>, value: &Value) -> Vec<u8> {
     let writer = super::json::Writer { only_log: false, prefix: None, interval_as_double: true };
     let mut text = FORMAT.to_vec();
     writer.value(vm, &mut text, value, 0);
@@ -295,7 +295,7 @@ fn prepare(vm: &mut Vm<'_>, args: &[Value]) -> std::result::Result<Opened, Refus
     if !vm.is_type(arg(args, 1), key_type) {
         return Err((counters, "KEY_TYPE_MISMATCH", None));
     }
-    let key = packed(vm, arg(args, 1));
+    let key = encoded(vm, arg(args, 1));
     Ok(Opened { value_type, key, counters })
 }
 
@@ -312,7 +312,7 @@ fn put(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         let result = ("VAL_TYPE_MISMATCH", None);
         return counted(vm, counters, Operation::Put, result, Value::Unset);
     }
-    let value = packed(vm, arg(args, 2));
+    let value = encoded(vm, arg(args, 2));
     let overwrite = arg(args, 3).truth();
     let now = vm.m.now;
     let lifetime = arg(args, 4).double();

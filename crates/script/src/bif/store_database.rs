@@ -125,10 +125,10 @@ mod sqlite {
 
         /// Writes the entry of a key, or removes it.
         pub(crate) fn save(&mut self, key: &Data, entry: Option<&Entry>) -> Result<(), String> {
-            self.save_it(key, entry).map_err(|failed| failed.text)
+            self.try_save(key, entry).map_err(|failed| failed.text)
         }
 
-        fn save_it(&mut self, key: &Data, entry: Option<&Entry>) -> Result<(), Failed> {
+        fn try_save(&mut self, key: &Data, entry: Option<&Entry>) -> Result<(), Failed> {
             let key = bytes(key)?;
             self.begin()?;
             let Some(Entry { data, expires }) = entry else {
@@ -311,11 +311,11 @@ mod sqlite {
 
 #[cfg(not(feature = "sqlite"))]
 mod absent {
-    //! What a build without SQLite has in its place: nothing opens.
+    //! Stub for builds without SQLite: opening always fails.
 
     use super::{BTreeMap, Config, Data, Entry};
 
-    /// No database.
+    /// Has no values.
     #[derive(Debug)]
     pub(crate) enum Database {}
 

@@ -1,7 +1,7 @@
-//! Key-value stores of the Broker framework: those of one process alone.
+//! Key-value stores of the Broker framework, without peers.
 //!
-//! All entries are in memory. Those of a store with a database are written there as well, and read from there when the
-//! store is opened. Changes of up to a second are one transaction; closing the store and the end of the run commit it.
+//! All entries are held in memory. A store with a database also writes them there, and reads them when the
+//! store is opened. Changes within a second are one transaction; closing the store and the end of the run commit it.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -25,20 +25,20 @@ struct Store {
     entries: BTreeMap<Data, Entry>,
     closed: bool,
     database: Option<Database>,
-    /// Why the database was given up, if that was not reported yet.
+    /// The error after which the database is no longer used, until it is reported.
     failure: Option<String>,
 }
 
-/// A store that functions share.
+/// A shared reference to a store, as an opaque value.
 #[derive(Clone, Debug)]
 struct Handle(Rc<RefCell<Store>>);
 
-/// All stores by their names.
+/// All stores by name.
 #[derive(Default)]
 pub struct Stores(BTreeMap<String, Value>);
 
 impl Stores {
-    /// Whether there are any.
+    /// Whether any store exists.
     pub(super) fn are_open(&self) -> bool {
         !self.0.is_empty()
     }
@@ -71,7 +71,7 @@ impl Store {
         self.entries.get_mut(key)
     }
 
-    /// Writes the entry of a key to the database, or removes it there if there is none.
+    /// Writes the entry of a key to the database, or removes it if the key has no entry.
     fn save(&mut self, key: &Data) {
         let entry = self.entries.get(key);
         let done = self.database.as_mut().map(|database| database.save(key, entry));
@@ -90,7 +90,7 @@ impl Store {
         self.check(done);
     }
 
-    /// An operation of the database that fails ends its use.
+    /// Closes the database after an operation that failed.
     fn check(&mut self, done: Option<std::result::Result<(), String>>) {
         if let Some(Err(error)) = done {
             self.database = None;
@@ -99,7 +99,7 @@ impl Store {
     }
 
     /// The entry of a key, for changes; created with the value `first` if it does not exist.
-    fn at(&mut self, key: Data, first: Data, now: f64) -> &mut Entry {
+    fn entry_or_insert(&mut self, key: Data, first: Data, now: f64) -> &mut Entry {
         let _ = self.get(&key, now);
         self.entries.entry(key).or_insert(Entry { data: first, expires: None })
     }
@@ -172,21 +172,21 @@ pub(super) const TABLE: Table = &[
         None => Err(vm.builtin_exception("invalid Broker store handle")),
     }),
     ("Broker::__exists", |vm, a| {
-        query(vm, a, &["key"], |store, given, now| {
-            let [key] = given else { return None };
+        query(vm, a, &["key"], |store, operands, now| {
+            let [key] = operands else { return None };
             Some(Data::Bool(store.get(key, now).is_some()))
         })
     }),
     ("Broker::__get", |vm, a| {
-        query(vm, a, &["key"], |store, given, now| {
-            let [key] = given else { return None };
+        query(vm, a, &["key"], |store, operands, now| {
+            let [key] = operands else { return None };
             store.get(key, now).map(|entry| entry.data.clone())
         })
     }),
     ("Broker::__put_unique", |vm, a| {
         let expires = expiry(vm, arg(a, 3));
-        query(vm, a, &["key", "value"], |store, given, now| {
-            let [key, value] = given else { return None };
+        query(vm, a, &["key", "value"], |store, operands, now| {
+            let [key, value] = operands else { return None };
             let is_new = store.get(key, now).is_none();
             if is_new {
                 store.entries.insert(key.clone(), Entry { data: value.clone(), expires });
@@ -196,8 +196,8 @@ pub(super) const TABLE: Table = &[
         })
     }),
     ("Broker::__get_index_from_value", |vm, a| {
-        query(vm, a, &["key", "index"], |store, given, now| {
-            let [key, index] = given else { return None };
+        query(vm, a, &["key", "index"], |store, operands, now| {
+            let [key, index] = operands else { return None };
             match &store.get(key, now)?.data {
                 Data::Set(set) => Some(Data::Bool(set.contains(index))),
                 Data::Table(table) => table.get(index).cloned(),
@@ -222,36 +222,36 @@ pub(super) const TABLE: Table = &[
     }),
     ("Broker::__put", |vm, a| {
         let expires = expiry(vm, arg(a, 3));
-        change(vm, a, &["key", "value"], |store, given, _| {
-            if let [key, value] = given {
+        change(vm, a, &["key", "value"], |store, operands, _| {
+            if let [key, value] = operands {
                 store.entries.insert(key.clone(), Entry { data: value.clone(), expires });
             }
         })
     }),
     ("Broker::__erase", |vm, a| {
-        change(vm, a, &["key"], |store, given, _| {
-            if let [key] = given {
+        change(vm, a, &["key"], |store, operands, _| {
+            if let [key] = operands {
                 store.entries.remove(key);
             }
         })
     }),
     ("Broker::__increment", |vm, a| {
         let zero = zero_of(vm, arg(a, 2));
-        update(vm, a, &["key", "amount"], zero, |data, given| match given {
+        update(vm, a, &["key", "amount"], zero, |data, operands| match operands {
             [amount] => data.add(amount.clone()),
             _ => false,
         })
     }),
     ("Broker::__decrement", |vm, a| {
         let zero = zero_of(vm, arg(a, 2));
-        update(vm, a, &["key", "amount"], zero, |data, given| match given {
+        update(vm, a, &["key", "amount"], zero, |data, operands| match operands {
             [amount] => data.remove(amount),
             _ => false,
         })
     }),
     ("Broker::__append", |vm, a| {
         let empty = Data::String(Vec::new());
-        update(vm, a, &["key", "value"], empty, |data, given| match (data, given) {
+        update(vm, a, &["key", "value"], empty, |data, operands| match (data, operands) {
             (Data::String(text), [Data::String(more)]) => {
                 text.extend_from_slice(more);
                 true
@@ -261,7 +261,7 @@ pub(super) const TABLE: Table = &[
     }),
     ("Broker::__insert_into_set", |vm, a| {
         let empty = Data::Set(std::collections::BTreeSet::new());
-        update(vm, a, &["key", "value"], empty, |data, given| match (data, given) {
+        update(vm, a, &["key", "value"], empty, |data, operands| match (data, operands) {
             (Data::Set(set), [element]) => {
                 set.insert(element.clone());
                 true
@@ -271,7 +271,7 @@ pub(super) const TABLE: Table = &[
     }),
     ("Broker::__insert_into_table", |vm, a| {
         let empty = Data::Table(BTreeMap::new());
-        update(vm, a, &["key", "index", "value"], empty, |data, given| match (data, given) {
+        update(vm, a, &["key", "index", "value"], empty, |data, operands| match (data, operands) {
             (Data::Table(table), [index, value]) => {
                 table.insert(index.clone(), value.clone());
                 true
@@ -280,14 +280,14 @@ pub(super) const TABLE: Table = &[
         })
     }),
     ("Broker::__remove_from", |vm, a| {
-        update(vm, a, &["key", "index"], Data::Nil, |data, given| match given {
+        update(vm, a, &["key", "index"], Data::Nil, |data, operands| match operands {
             [index] if matches!(data, Data::Set(_) | Data::Table(_)) => data.remove(index),
             _ => false,
         })
     }),
     ("Broker::__push", |vm, a| {
         let empty = Data::Vector(Vec::new());
-        update(vm, a, &["key", "value"], empty, |data, given| match (data, given) {
+        update(vm, a, &["key", "value"], empty, |data, operands| match (data, operands) {
             (Data::Vector(vector), [value]) => {
                 vector.push(value.clone());
                 true
@@ -318,11 +318,11 @@ fn opened(vm: &mut Vm<'_>, args: &[Value]) -> Option<Rc<RefCell<Store>>> {
 }
 
 /// The data of the arguments after the store; reports an error if one cannot be converted.
-fn given(vm: &mut Vm<'_>, args: &[Value], names: &[&str]) -> Option<Vec<Data>> {
+fn operands(vm: &mut Vm<'_>, args: &[Value], names: &[&str]) -> Option<Vec<Data>> {
     let mut all = Vec::with_capacity(names.len());
     for (position, name) in names.iter().enumerate() {
         let value = arg(args, position + 1);
-        match Data::of(vm, value) {
+        match Data::from_value(vm, value) {
             Some(data) => all.push(data),
             None => {
                 let text = format!("invalid Broker data conversion for {name} argument");
@@ -341,7 +341,7 @@ fn expiry(vm: &Vm<'_>, interval: &Value) -> Option<f64> {
 }
 
 fn zero_of(vm: &Vm<'_>, amount: &Value) -> Data {
-    match Data::of(vm, amount) {
+    match Data::from_value(vm, amount) {
         Some(Data::Int(_)) => Data::Int(0),
         Some(Data::Count(_)) | None => Data::Count(0),
         Some(other) => {
@@ -362,13 +362,13 @@ fn query(
 ) -> Result<Value> {
     let failed = |vm: &Vm<'_>| result(vm, None);
     let Some(store) = opened(vm, args) else { return Ok(failed(vm)) };
-    let Some(given) = given(vm, args, names) else { return Ok(failed(vm)) };
+    let Some(operands) = operands(vm, args, names) else { return Ok(failed(vm)) };
     if !vm.m.whens.is_evaluating() {
         vm.builtin_error("Broker queries can only be called inside when-condition");
         return Ok(failed(vm));
     }
     let now = vm.m.now;
-    let found = f(&mut store.borrow_mut(), &given, now);
+    let found = f(&mut store.borrow_mut(), &operands, now);
     report_failure(vm, &store);
     Ok(result(vm, found))
 }
@@ -380,10 +380,10 @@ fn change(
     f: impl FnOnce(&mut Store, &[Data], f64),
 ) -> Result<Value> {
     let Some(store) = opened(vm, args) else { return Ok(Value::Bool(false)) };
-    let Some(given) = given(vm, args, names) else { return Ok(Value::Bool(false)) };
+    let Some(operands) = operands(vm, args, names) else { return Ok(Value::Bool(false)) };
     let now = vm.m.now;
-    f(&mut store.borrow_mut(), &given, now);
-    if let [key, ..] = given.as_slice() {
+    f(&mut store.borrow_mut(), &operands, now);
+    if let [key, ..] = operands.as_slice() {
         store.borrow_mut().save(key);
     }
     report_failure(vm, &store);
@@ -413,7 +413,7 @@ fn open(
     name: &str,
     options: &Value,
 ) -> std::result::Result<(Database, BTreeMap<Data, Entry>), Option<String>> {
-    if super::system::refused(vm, "a database") {
+    if super::system::refused_in_sandbox(vm, "a database") {
         return Err(None);
     }
     let options = super::log::field(vm, options, "sqlite");
@@ -445,12 +445,12 @@ fn update(
     f: impl FnOnce(&mut Data, &[Data]) -> bool,
 ) -> Result<Value> {
     let expires = expiry(vm, arg(args, names.len() + 1));
-    change(vm, args, names, |store, given, now| {
-        let [key, rest @ ..] = given else { return };
+    change(vm, args, names, |store, operands, now| {
+        let [key, rest @ ..] = operands else { return };
         if first == Data::Nil && store.get(key, now).is_none() {
             return;
         }
-        let entry = store.at(key.clone(), first, now);
+        let entry = store.entry_or_insert(key.clone(), first, now);
         let mut data = entry.data.clone();
         if f(&mut data, rest) {
             entry.data = data;

@@ -101,7 +101,7 @@ pub(super) const TABLE: Table = &[
     }),
     ("subst_string", |vm, a| {
         let replaced = text::replace_all(bytes(a, 0), bytes(a, 1), bytes(a, 2), vm.m.max_string);
-        within(vm, replaced)
+        check_length(vm, replaced)
     }),
     ("swap_case", |_, a| Ok(Value::string_owned(text::swap_case(bytes(a, 0))))),
     ("to_lower", |_, a| Ok(Value::string_mapped(bytes(a, 0), |b| b.to_ascii_lowercase()))),
@@ -182,11 +182,11 @@ fn add(vm: &mut Vm<'_>, out: &mut Vec<u8>, value: &Value, form: describe::Form) 
 fn substituted(vm: &mut Vm<'_>, args: &[Value], all: bool) -> Result<Value> {
     let Some(pattern) = pattern(args, 1) else { return Ok(Value::Unset) };
     let replaced = pattern.replace(bytes(args, 0), bytes(args, 2), all, vm.m.max_string);
-    within(vm, replaced)
+    check_length(vm, replaced)
 }
 
 /// The string, or an error if its length would exceed the limit.
-fn within(vm: &mut Vm<'_>, text: std::result::Result<Vec<u8>, usize>) -> Result<Value> {
+fn check_length(vm: &mut Vm<'_>, text: std::result::Result<Vec<u8>, usize>) -> Result<Value> {
     match text {
         Ok(text) => Ok(Value::string_owned(text)),
         Err(len) => vm.check_string(len).map(|()| Value::Unset),
@@ -234,7 +234,7 @@ fn fmt(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let strings = rest.iter().filter_map(Value::bytes).map(<[u8]>::len).sum::<usize>();
     vm.check_string(strings)?;
     // The common case: few arguments, and none that needs its text formatted separately.
-    if rest.len() <= FEW
+    if rest.len() <= MAX_STACK_ARGS
         && let Some(formatted) = plain_arguments(rest)
     {
         let formatted = formatted.get(..rest.len()).unwrap_or(&[]);
@@ -263,7 +263,7 @@ fn fmt(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
 }
 
 /// Maximum number of arguments of `fmt` that are passed without an allocation.
-const FEW: usize = 8;
+const MAX_STACK_ARGS: usize = 8;
 
 /// An argument of `fmt` that can be formatted from its value alone.
 fn plain_argument(value: &Value) -> Option<Arg<'_>> {
@@ -279,8 +279,8 @@ fn plain_argument(value: &Value) -> Option<Arg<'_>> {
     })
 }
 
-fn plain_arguments(values: &[Value]) -> Option<[Arg<'_>; FEW]> {
-    let mut all = [Arg::Text(&[]); FEW];
+fn plain_arguments(values: &[Value]) -> Option<[Arg<'_>; MAX_STACK_ARGS]> {
+    let mut all = [Arg::Text(&[]); MAX_STACK_ARGS];
     for (slot, value) in all.iter_mut().zip(values) {
         *slot = plain_argument(value)?;
     }
@@ -302,7 +302,7 @@ fn formatted_text(vm: &mut Vm<'_>, first: &Value, rest: &[Value], result: Format
         }
     }
     // Short texts are copied, so that the buffer can be reused.
-    if result.text.len() > COPIED {
+    if result.text.len() > MAX_COPIED {
         return Value::string_owned(result.text);
     }
     let text = Value::string(&result.text);
@@ -311,7 +311,7 @@ fn formatted_text(vm: &mut Vm<'_>, first: &Value, rest: &[Value], result: Format
 }
 
 /// Maximum length of a result of `fmt` that is copied out of the buffer, in bytes.
-const COPIED: usize = 1024;
+const MAX_COPIED: usize = 1024;
 
 fn edit(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     if bytes(args, 1).len() != 1 {
@@ -338,8 +338,8 @@ fn too_long(vm: &mut Vm<'_>, args: &[Value]) -> bool {
     };
     let site = vm.call_site();
     let span = vm.p.exprs.find(site).map_or(crate::source::Span::NOWHERE, |expr| expr.span);
-    let place = vm.p.sources.location(span);
-    let text = format!("{place}: length {length} exceeded {limit}{source}");
+    let location = vm.p.sources.location(span);
+    let text = format!("{location}: length {length} exceeded {limit}{source}");
     let name = Value::string("max_find_all_string_length_exceeded");
     vm.queue_named("net_weird", vec![name, Value::string(text), Value::string("")]);
     true

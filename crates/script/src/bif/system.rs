@@ -160,7 +160,7 @@ pub(super) const TABLE: Table = &[
         ))
     }),
     ("mkdir", |vm, a| {
-        if refused(vm, "mkdir") {
+        if refused_in_sandbox(vm, "mkdir") {
             return Ok(Value::Bool(false));
         }
         let path = arg(&c_strings(vm, a, &[0]), 0).text();
@@ -171,7 +171,7 @@ pub(super) const TABLE: Table = &[
         }
     }),
     ("rmdir", |vm, a| {
-        if refused(vm, "rmdir") {
+        if refused_in_sandbox(vm, "rmdir") {
             return Ok(Value::Bool(false));
         }
         let path = arg(&c_strings(vm, a, &[0]), 0).text();
@@ -181,7 +181,7 @@ pub(super) const TABLE: Table = &[
         }
     }),
     ("unlink", |vm, a| {
-        if refused(vm, "unlink") {
+        if refused_in_sandbox(vm, "unlink") {
             return Ok(Value::Bool(false));
         }
         let path = arg(&c_strings(vm, a, &[0]), 0).text();
@@ -191,7 +191,7 @@ pub(super) const TABLE: Table = &[
         }
     }),
     ("rename", |vm, a| {
-        if refused(vm, "rename") {
+        if refused_in_sandbox(vm, "rename") {
             return Ok(Value::Bool(false));
         }
         let a = &c_strings(vm, a, &[0, 1]);
@@ -338,7 +338,7 @@ pub(super) const TABLE: Table = &[
             return Ok(Value::string("<error>"));
         }
         let addr = arg(a, 0).addr_bytes().unwrap_or_default();
-        if !invents_hosts() {
+        if !fakes_hosts() {
             let addr = std::net::Ipv6Addr::from(addr).to_canonical();
             return look_up(vm, "lookup_addr", Question::Addr(addr));
         }
@@ -350,7 +350,7 @@ pub(super) const TABLE: Table = &[
             return Ok(Value::string("<error>"));
         }
         let name = arg(a, 0).text();
-        if !invents_hosts() {
+        if !fakes_hosts() {
             return look_up(vm, "lookup_hostname_txt", Question::Text(name));
         }
         vm.answer_later(Value::string(format!("fake_lookup_result_16_{name}")))
@@ -359,19 +359,19 @@ pub(super) const TABLE: Table = &[
         if !in_condition(vm, "lookup_hostname") {
             return Ok(Value::string("<error>"));
         }
-        if !invents_hosts() {
+        if !fakes_hosts() {
             return look_up(vm, "lookup_hostname", Question::Name(arg(a, 0).text()));
         }
-        let found = invented_addresses(vm, a)?;
+        let found = fake_addresses(vm, a)?;
         vm.answer_later(found)
     }),
     ("blocking_lookup_hostname", |vm, a| {
-        if invents_hosts() {
-            return invented_addresses(vm, a);
+        if fakes_hosts() {
+            return fake_addresses(vm, a);
         }
         let question = Question::Name(arg(a, 0).text());
         let ty = vm.result_type();
-        let is_refused = refused(vm, "blocking_lookup_hostname");
+        let is_refused = refused_in_sandbox(vm, "blocking_lookup_hostname");
         let found = if is_refused { Answer::Nothing } else { resolver::answer(&question) };
         Ok(vm.host_value(&question, found, ty))
     }),
@@ -410,7 +410,7 @@ fn command(vm: &Vm<'_>, line: &[u8]) -> Command {
 }
 
 /// Whether the run is a sandbox, in which scripts start no processes and change no files; reports an error if so.
-pub(crate) fn refused(vm: &mut Vm<'_>, what: &str) -> bool {
+pub(crate) fn refused_in_sandbox(vm: &mut Vm<'_>, what: &str) -> bool {
     if vm.m.state.sandbox {
         vm.builtin_error(format!("{what} is not allowed in a sandbox"));
     }
@@ -418,7 +418,7 @@ pub(crate) fn refused(vm: &mut Vm<'_>, what: &str) -> bool {
 }
 
 fn system(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
-    if refused(vm, "system") {
+    if refused_in_sandbox(vm, "system") {
         return Ok(Value::Int(-1));
     }
     vm.m.out.flush_all();
@@ -440,7 +440,7 @@ fn system(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
 
 fn piped_exec(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     use std::io::Write as _;
-    if refused(vm, "piped_exec") {
+    if refused_in_sandbox(vm, "piped_exec") {
         return Ok(Value::Bool(false));
     }
     vm.m.out.flush_all();
@@ -462,8 +462,11 @@ fn open(vm: &mut Vm<'_>, args: &[Value], append: bool) -> Result<Value> {
     let now = vm.m.now;
     let is_output = name == "-" && !append;
     let own = is_output || matches!(name.as_str(), "/dev/stdout" | "/dev/stderr");
-    let opened =
-        if !own && refused(vm, "open") { None } else { Some(vm.m.out.open(&name, append, now)) };
+    let opened = if !own && refused_in_sandbox(vm, "open") {
+        None
+    } else {
+        Some(vm.m.out.open(&name, append, now))
+    };
     match opened {
         Some(Ok(file)) => {
             // The file was opened before.
@@ -484,7 +487,7 @@ fn open(vm: &mut Vm<'_>, args: &[Value], append: bool) -> Result<Value> {
 
 /// Renames a file and creates an empty one under its old name, which replaces the open file.
 fn rotate(vm: &mut Vm<'_>, name: &str, open: Option<&FileValue>) -> Result<Value> {
-    if refused(vm, "rotate_file") {
+    if refused_in_sandbox(vm, "rotate_file") {
         return rotation(vm, [name, name], [vm.m.now; 2]);
     }
     vm.m.out.flush_all();
@@ -593,13 +596,13 @@ fn find_in_zeekpath(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
 }
 
 /// Whether host lookups return fake results that are the same in each run (`ZEEK_DNS_FAKE`).
-fn invents_hosts() -> bool {
+fn fakes_hosts() -> bool {
     std::env::var_os("ZEEK_DNS_FAKE").is_some()
 }
 
 /// Looks up a host. A sandbox refuses this, since a query can send data to others.
 fn look_up(vm: &mut Vm<'_>, function: &str, question: Question) -> Result<Value> {
-    if refused(vm, function) {
+    if refused_in_sandbox(vm, function) {
         let ty = vm.result_type();
         let nothing = vm.host_value(&question, Answer::Nothing, ty);
         return vm.answer_later(nothing);
@@ -608,7 +611,7 @@ fn look_up(vm: &mut Vm<'_>, function: &str, question: Question) -> Result<Value>
 }
 
 /// Fake addresses of a host name, the same in each run.
-fn invented_addresses(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+fn fake_addresses(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let ty = vm.result_type();
     let table = vm.new_table(ty, None);
     let salt = vm.global_named("digest_salt");

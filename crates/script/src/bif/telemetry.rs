@@ -90,7 +90,7 @@ pub struct Metrics {
     families: Vec<FamilyData>,
     metrics: Vec<MetricData>,
     /// Metrics by family and labels.
-    known: HashMap<(usize, Labels), usize>,
+    indexes: HashMap<(usize, Labels), usize>,
     /// Whether hooks that update metrics are running.
     syncing: bool,
 }
@@ -136,7 +136,7 @@ impl Metrics {
     pub fn metric(&mut self, family: usize, mut labels: Labels) -> usize {
         labels.sort();
         let next = self.metrics.len();
-        let known = *self.known.entry((family, labels.clone())).or_insert(next);
+        let known = *self.indexes.entry((family, labels.clone())).or_insert(next);
         if known < next {
             return known;
         }
@@ -179,7 +179,7 @@ impl Metrics {
 fields! {
     FamilyData { kind, prefix, name, full, help, bounds }
     MetricData { family, labels, value, buckets }
-    Metrics { families, metrics, known, syncing }
+    Metrics { families, metrics, indexes, syncing }
 }
 
 impl Codec for Kind {
@@ -231,7 +231,7 @@ fn family(vm: &mut Vm<'_>, args: &[Value], kind: Kind) -> Result<Value> {
         _ => Vec::new(),
     };
     let (help, unit) = (bytes(args, 3 + histogram), bytes(args, 4 + histogram));
-    if let Some(fault) = fault_of_name(bytes(args, 0), bytes(args, 1), unit) {
+    if let Some(fault) = name_error(bytes(args, 0), bytes(args, 1), unit) {
         vm.report(Severity::Fatal, fault);
         return Err(Stop::Fatal);
     }
@@ -241,7 +241,7 @@ fn family(vm: &mut Vm<'_>, args: &[Value], kind: Kind) -> Result<Value> {
 }
 
 /// The error in the name of a family: the suffix of Prometheus sums is reserved.
-fn fault_of_name(prefix: &[u8], name: &[u8], unit: &[u8]) -> Option<&'static str> {
+fn name_error(prefix: &[u8], name: &[u8], unit: &[u8]) -> Option<&'static str> {
     let is_sum = |text: &[u8]| text.ends_with(b"_total");
     if prefix.is_empty() || name.is_empty() {
         return Some("Telemetry metric families must have a non-zero-length prefix and name");
@@ -420,8 +420,8 @@ impl Process {
 /// length, each may precede the other, so the result depends on the number of metrics.
 fn sort_for_tests(items: &mut [Sortable]) {
     /// Up to this number of metrics, insertion sort is used.
-    const FEW: usize = 16;
-    if items.len() > FEW {
+    const MAX_INSERTION_SORT: usize = 16;
+    if items.len() > MAX_INSERTION_SORT {
         items.sort_by(|a, b| {
             (a.name.len(), &a.name, &a.values).cmp(&(b.name.len(), &b.name, &b.values))
         });

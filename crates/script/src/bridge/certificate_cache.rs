@@ -47,7 +47,7 @@ impl CertificateCache {
 }
 
 /// Whether the certificate of an event is cached. On the first hit, the replay function of the cache is called.
-pub(super) fn holds(
+pub(super) fn is_cached(
     vm: &mut Vm<'_>,
     states: &mut States,
     event: &Raised<'_>,

@@ -60,7 +60,7 @@ impl Kind {
         matches!(self, Self::Other | Self::ConnectionBegins | Self::ConnectionRemoved)
     }
 
-    pub(super) fn of(vm: &Vm<'_>, name: &str) -> Self {
+    pub(super) fn from_name(vm: &Vm<'_>, name: &str) -> Self {
         match name {
             "new_connection" if natives::reports_status(vm) => Self::ConnectionBegins,
             "connection_state_remove" => Self::ConnectionRemoved,
@@ -113,7 +113,7 @@ impl EventRoute {
             | "conn_weird" => true,
             _ => false,
         };
-        let kind = Kind::of(vm, decl.name);
+        let kind = Kind::from_name(vm, decl.name);
         let plan = plan_of(vm, decl, kind.is_handled_only(), stores_all);
         Self { kind, is_counted, is_noted, plan }
     }
@@ -146,15 +146,15 @@ fn plan_of(
     if !is_handled(vm, func) && decl.name != "raw_packet" {
         return None;
     }
-    let wanted = vm.p.types.params(vm.p.functions[func].ty);
-    let named = |name: &str| wanted.iter().position(|field| vm.p.name(field.name) == name);
-    let by_name = wanted
+    let script_params = vm.p.types.params(vm.p.functions[func].ty);
+    let named = |name: &str| script_params.iter().position(|field| vm.p.name(field.name) == name);
+    let by_name = script_params
         .iter()
         .all(|field| decl.params.iter().any(|param| param.name == vm.p.name(field.name)));
     let used = if !is_handled_only || sees_all(vm) {
         Vec::new()
     } else {
-        used::of(vm.p, func, wanted.len())
+        used::parameter_reads(vm.p, func, script_params.len())
     };
     let mut temporary = None;
     let mut params: Vec<_> = decl
@@ -163,7 +163,7 @@ fn plan_of(
         .enumerate()
         .map(|(index, param)| {
             let slot = if by_name { named(param.name) } else { Some(index) };
-            let field = slot.and_then(|slot| wanted.get(slot));
+            let field = slot.and_then(|slot| script_params.get(slot));
             let plan = match field {
                 Some(field) => Plan::new(vm, &param.ty, field.ty),
                 None => Plan::skip(&param.ty),
@@ -190,5 +190,5 @@ fn plan_of(
         })
         .collect();
     plan::trim(&mut params);
-    Some(EventPlan { func, params, count: wanted.len(), temporary })
+    Some(EventPlan { func, params, count: script_params.len(), temporary })
 }

@@ -9,19 +9,20 @@ use crate::types::Flavor;
 use crate::vm::Vm;
 
 /// Events that the run itself raises.
-const OWN: [&str; 2] = ["zeek_init", "zeek_done"];
+const RUN_EVENTS: [&str; 2] = ["zeek_init", "zeek_done"];
 
 /// Events that scripts handle, and those that the records of connections and files need; and whether all connections are
 /// stored.
-pub(super) fn of(vm: &Vm<'_>, source: &dyn Source) -> (Interest, bool) {
+pub(super) fn select(vm: &Vm<'_>, source: &dyn Source) -> (Interest, bool) {
     let handled = |name: &str| vm.function_named(name).is_some_and(|func| is_handled(vm, func));
     let catalogue = source.catalogue();
     let mut interest = Interest::of(catalogue.iter().copied(), |decl| {
-        !OWN.contains(&decl.name) && !decl.scripted && handled(decl.name)
+        !RUN_EVENTS.contains(&decl.name) && !decl.scripted && handled(decl.name)
     });
     let mut of_files = catalogue.iter().filter(|decl| interest.has(decl.id));
-    let handles_files = of_files
-        .any(|decl| decl.params.iter().any(|param| stored_conns::holds(&param.ty, &Type::File)));
+    let handles_files = of_files.any(|decl| {
+        decl.params.iter().any(|param| stored_conns::contains_type(&param.ty, &Type::File))
+    });
     let stores_all = stored_conns::stores_all(vm, handled, handles_files);
     let are_counted = calls(vm, &counts::READERS);
     let signatures = vm.m.state.signatures.as_ref();

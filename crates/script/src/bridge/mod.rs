@@ -193,7 +193,7 @@ pub fn run(
     let mut is_incomplete = false;
     let mut result = machine.with(&mut program).begin(now, is_live || !has_packets);
     if result.is_ok() && !machine.stop_requested {
-        let (mut interest, stores_all) = interest::of(&machine.with(&mut program), source);
+        let (mut interest, stores_all) = interest::select(&machine.with(&mut program), source);
         let scripted =
             machine.with(&mut program).function_named("Analyzer::__register_for_port").is_some();
         let in_key_order = machine.state.uids.is_deterministic();
@@ -234,7 +234,7 @@ pub fn run(
             Start { interest, scripted, in_key_order, ignore_checksums, follows_clock },
             Box::new(Handlers { affinity }),
         );
-        let goes_on = !has_packets && !stops() && stays();
+        let runs_on = !has_packets && !stops() && stays();
         let Some(mut run) = RUN.take() else { return 1 };
         for (path, error) in run.machine.state.traffic.dumps.finish() {
             run.machine.out.has_failed(&path, error);
@@ -248,8 +248,8 @@ pub fn run(
             vm.report(crate::diagnostics::Severity::Error, &message);
         }
         // A signal ended a run that goes on by itself.
-        machine.state.terminated |= is_live || goes_on;
-        machine.stop_requested |= is_live || goes_on;
+        machine.state.terminated |= is_live || runs_on;
+        machine.stop_requested |= is_live || runs_on;
         result = match stop {
             Some(stop) => Err(stop),
             None => machine.with(&mut program).after_packets(),
@@ -365,7 +365,7 @@ impl Run {
     fn event(&mut self, event: &Raised<'_>) -> Result<(), Stop> {
         let route = self.route(event.decl);
         if route.kind == Kind::InputEnds {
-            self.loop_drains()?;
+            self.finish_packet()?;
         }
         let mut vm = self.machine.with(&mut self.program);
         if route.is_counted {
@@ -433,7 +433,7 @@ impl Run {
         }
         let stopped = &mut vm.m.state.traffic.stopped;
         if !stopped.is_empty()
-            && is_of_file(event.decl.name)
+            && is_file_event(event.decl.name)
             && let Some(file) = state::first_file(event)
             && stopped.contains(&file.fuid)
         {
@@ -444,7 +444,7 @@ impl Run {
             return Ok(());
         }
         if route.kind == Kind::Certificate
-            && certificate_cache::holds(&mut vm, &mut self.states, event)?
+            && certificate_cache::is_cached(&mut vm, &mut self.states, event)?
         {
             return Ok(());
         }
@@ -497,7 +497,7 @@ impl Run {
             Kind::Contents(transport) if !packets::delivers(&vm, transport, &args) => return Ok(()),
             _ => {}
         }
-        let analyzer = if self.names_analyzers { numbers::of(&vm, event) } else { 0 };
+        let analyzer = if self.names_analyzers { numbers::analyzer_id(&vm, event) } else { 0 };
         vm.queue_event_of(plan.func, args, uid, analyzer);
         if route.kind == Kind::FileBegins {
             // Handlers decide which further events the file raises.
@@ -525,7 +525,7 @@ impl Run {
     }
 
     /// Handles the remaining events of the previous packet, as in an iteration of Zeek's main loop.
-    fn loop_drains(&mut self) -> Result<(), Stop> {
+    fn finish_packet(&mut self) -> Result<(), Stop> {
         let mut vm = self.machine.with(&mut self.program);
         if !std::mem::take(&mut self.drained) {
             vm.drain()?;
@@ -537,7 +537,7 @@ impl Run {
     /// Begins a packet: fires timers.
     fn packet(&mut self, now: f64) -> Result<(), Stop> {
         if std::mem::replace(&mut self.has_begun, true) {
-            self.loop_drains()?;
+            self.finish_packet()?;
         } else {
             // The main loop starts with the first packet: remaining events of `zeek_init` are handled with those of the packet.
             let mut vm = self.machine.with(&mut self.program);
@@ -626,7 +626,7 @@ impl Run {
 }
 
 /// Whether an event is about a file itself: it is dropped for files that scripts stopped, unlike events of the file's analyzers.
-fn is_of_file(event: &str) -> bool {
+fn is_file_event(event: &str) -> bool {
     matches!(
         event,
         "file_new"

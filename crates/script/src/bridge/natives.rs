@@ -205,7 +205,7 @@ pub(super) fn conn_id(vm: &mut Vm<'_>, value: &Value) -> Option<(ConnId, u32)> {
 
 fn ends(vm: &Vm<'_>, value: &Value) -> std::result::Result<(ConnId, u32), String> {
     let record = value.record().ok_or(INVALID)?;
-    let plan = IdPlan::of(vm, record.ty());
+    let plan = IdPlan::cached(vm, record.ty());
     let [orig_h, orig_p, resp_h, resp_p, proto] = plan.fields(record);
     let (Value::Port(orig_p), Value::Port(resp_p)) = (orig_p, resp_p) else {
         return Err(INVALID.to_owned());
@@ -810,7 +810,9 @@ fn send_file_command(vm: &mut Vm<'_>, args: &[Value], what: FileCommand) -> Resu
 fn add_file_analyzer(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let analyzer = tag_name(vm, arg(args, 1));
     // The script chooses the name of the file.
-    if analyzer == "Files::ANALYZER_EXTRACT" && crate::bif::refused(vm, "the extraction of files") {
+    if analyzer == "Files::ANALYZER_EXTRACT"
+        && crate::bif::refused_in_sandbox(vm, "the extraction of files")
+    {
         return Ok(Value::Bool(false));
     }
     let (mut path, mut limit, mut counts_gaps) = (None, 0, true);

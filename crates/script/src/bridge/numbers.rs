@@ -11,13 +11,13 @@ use crate::vm::Vm;
 
 /// The id of the analyzer that raised an event: that of the protocol after which the event is named, or else the confirmed
 /// one.
-pub(super) fn of(vm: &Vm<'_>, event: &Raised<'_>) -> u64 {
+pub(super) fn analyzer_id(vm: &Vm<'_>, event: &Raised<'_>) -> u64 {
     let conns = &vm.m.state.traffic.conns;
     let known = state::first_connection(event)
         .and_then(|state| conns.get(&(state.id, 0)).filter(|known| known.uid == state.uid));
     let Some(known) = known else { return 0 };
     if let (true, Some([_, sizes])) =
-        (OF_SIZES.contains(&event.decl.name), known.transport_analyzers)
+        (SIZE_EVENTS.contains(&event.decl.name), known.transport_analyzers)
     {
         return sizes;
     }
@@ -29,7 +29,7 @@ pub(super) fn of(vm: &Vm<'_>, event: &Raised<'_>) -> u64 {
 }
 
 /// Events of the analyzer that counts packets and bytes.
-const OF_SIZES: [&str; 4] = [
+const SIZE_EVENTS: [&str; 4] = [
     "conn_bytes_threshold_crossed",
     "conn_duration_threshold_crossed",
     "conn_generic_packet_threshold_crossed",

@@ -10,7 +10,7 @@ use gannet_event::{Command, Raised, Value as Head};
 
 use super::plan;
 use super::traffic::{Packet, Traffic};
-use crate::bif::{Table, arg, refused};
+use crate::bif::{Table, arg, refused_in_sandbox};
 use crate::evaluate::Stop;
 use crate::value::{Record, Value};
 use crate::vm::Vm;
@@ -40,7 +40,7 @@ pub(crate) const TABLE: Table = &[
     }),
     ("packet_source", packet_source),
     ("dump_current_packet", |vm, a| {
-        if refused(vm, "dump_current_packet") {
+        if refused_in_sandbox(vm, "dump_current_packet") {
             return Ok(Value::Bool(false));
         }
         let path = arg(a, 0).text();
@@ -168,7 +168,7 @@ fn report(vm: &mut Vm<'_>, path: &str, result: &std::io::Result<()>) -> Value {
 }
 
 fn dump_packet(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
-    if refused(vm, "dump_packet") {
+    if refused_in_sandbox(vm, "dump_packet") {
         return Ok(Value::Bool(false));
     }
     let path = arg(args, 1).text();

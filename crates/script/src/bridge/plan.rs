@@ -76,7 +76,7 @@ fn read_same(tag: Tag, vm: &Vm<'_>, from: &mut Reader<'_>) -> Option<Value> {
         Tag::Int => Value::Int(from.int()?),
         Tag::Count => Value::Count(from.count()?),
         Tag::Double => Value::Double(from.double()?),
-        Tag::Time => Value::Time(exact(from.nanos()?)),
+        Tag::Time => Value::Time(nanos_to_seconds(from.nanos()?)),
         Tag::Interval => Value::Interval(from.double()?),
         Tag::String => vm.m.state.traffic.string_arg(from.bytes()?),
         Tag::Port => {
@@ -90,7 +90,7 @@ fn read_same(tag: Tag, vm: &Vm<'_>, from: &mut Reader<'_>) -> Option<Value> {
 
 impl Plan {
     pub(super) fn new(vm: &Vm<'_>, from: &Type, to: TypeId) -> Self {
-        let to = if to == TypeId::ANY { natural(vm, from) } else { to };
+        let to = if to == TypeId::ANY { default_type(vm, from) } else { to };
         match (from, vm.p.types.get(to)) {
             (Type::Vector(of) | Type::VectorFromOne(of), types::Type::Vector(element)) => {
                 Self::Vector(to, Box::new(Self::new(vm, of, *element)))
@@ -153,7 +153,7 @@ impl Plan {
     /// The plan of a parameter that handlers read: [`Self::Repeated`] if events share its value.
     pub(super) fn repeated(self, vm: &Vm<'_>, from: &Type, to: TypeId) -> Self {
         match &self {
-            Self::Record(ty, ..) => match repeated::of(vm, *ty) {
+            Self::Record(ty, ..) => match repeated::shared(vm, *ty) {
                 // Other events may read more of its fields.
                 Some(last) => Self::Repeated(last, Box::new(Self::new(vm, from, to))),
                 None => self,
@@ -264,13 +264,13 @@ impl Plan {
             };
         }
         match from.value(ty) {
-            Some(head) => self.rest(vm, states, event, from, ty, &head),
+            Some(head) => self.read_rest(vm, states, event, from, ty, &head),
             None => Ok(Value::Unset),
         }
     }
 
     /// Reads the rest of a value after its head.
-    fn rest(
+    fn read_rest(
         &self,
         vm: &mut Vm<'_>,
         states: &mut States,
@@ -309,7 +309,7 @@ impl Plan {
                 let table = vm.new_table(*to, None);
                 for _ in 0..*n {
                     let key = plan.read(vm, states, event, from, of)?;
-                    put(vm, table.table(), key, Value::Unset);
+                    insert(vm, table.table(), key, Value::Unset);
                 }
                 table
             }
@@ -318,7 +318,7 @@ impl Plan {
                 for _ in 0..*n {
                     let key = keys.read(vm, states, event, from, key)?;
                     let value = values.read(vm, states, event, from, of)?;
-                    put(vm, table.table(), key, value);
+                    insert(vm, table.table(), key, value);
                 }
                 table
             }
@@ -388,7 +388,7 @@ fn skip(from: &mut Reader<'_>, ty: &Type, head: &gannet_event::Value<'_>) {
     };
 }
 
-fn put(vm: &Vm<'_>, table: Option<&Rc<Table>>, key: Value, value: Value) {
+fn insert(vm: &Vm<'_>, table: Option<&Rc<Table>>, key: Value, value: Value) {
     if let Some(table) = table
         && key.is_set()
     {
@@ -397,7 +397,7 @@ fn put(vm: &Vm<'_>, table: Option<&Rc<Table>>, key: Value, value: Value) {
 }
 
 /// The script type of a value that is passed as `any`.
-fn natural(vm: &Vm<'_>, from: &Type) -> TypeId {
+fn default_type(vm: &Vm<'_>, from: &Type) -> TypeId {
     match from {
         Type::Bool => TypeId::BOOL,
         Type::Int => TypeId::INT,
@@ -430,7 +430,7 @@ fn atom(head: &gannet_event::Value<'_>, to: TypeId, tag: Tag) -> Value {
         Head::Int(value) => Value::Int(*value),
         Head::Count(value) => Value::Count(*value),
         Head::Double(value) => Value::Double(*value),
-        Head::Time(value) => Value::Time(exact(value.as_nanos())),
+        Head::Time(value) => Value::Time(nanos_to_seconds(value.as_nanos())),
         Head::Interval(value) => Value::Interval(*value),
         Head::String(text) => Value::string(text),
         Head::Port(number, protocol) => port(*number, *protocol),
@@ -454,7 +454,7 @@ fn atom(head: &gannet_event::Value<'_>, to: TypeId, tag: Tag) -> Value {
 }
 
 /// Nanoseconds as seconds. The minimum stands for the year 1601, the epoch of Windows timestamps.
-fn exact(nanos: i64) -> f64 {
+fn nanos_to_seconds(nanos: i64) -> f64 {
     if nanos == i64::MIN {
         return -11_644_473_600.0;
     }
@@ -588,7 +588,7 @@ impl IdPlan {
     }
 
     /// The plan of a record type, cached.
-    pub(super) fn of(vm: &Vm<'_>, ty: TypeId) -> Rc<Self> {
+    pub(super) fn cached(vm: &Vm<'_>, ty: TypeId) -> Rc<Self> {
         let mut known = vm.m.state.traffic.id_plan.borrow_mut();
         match &*known {
             Some(plan) if plan.ty == ty => Rc::clone(plan),

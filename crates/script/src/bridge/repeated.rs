@@ -54,7 +54,7 @@ pub(super) struct Repeated {
 
 /// The last record of a type, if events share it: several handled events have a parameter of this type, its fields are
 /// atomic, and no script changes one.
-pub(super) fn of(vm: &Vm<'_>, ty: TypeId) -> Option<Rc<RefCell<LastRecord>>> {
+pub(super) fn shared(vm: &Vm<'_>, ty: TypeId) -> Option<Rc<RefCell<LastRecord>>> {
     // Under seeds, strings may be names that change from event to event. An event trace reveals shared records.
     if vm.m.state.traffic.names.is_some() || vm.m.event_trace.is_some() {
         return None;
@@ -121,7 +121,7 @@ mod tests {
         let parsed = Parser::new(&mut program, &mut machine, Vec::new()).run([input]);
         assert!(parsed.is_ok(), "{code}");
         let vm = machine.with(&mut program);
-        of(&vm, vm.type_named("msg").unwrap()).is_some()
+        shared(&vm, vm.type_named("msg").unwrap()).is_some()
     }
 
     #[test]

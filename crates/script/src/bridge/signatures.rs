@@ -52,7 +52,7 @@ impl Loaded {
 /// The state of signature matching.
 pub(super) struct Matching {
     loaded: Rc<Loaded>,
-    conns: HashMap<Uid, Matched>,
+    conns: HashMap<Uid, ConnMatches>,
     /// Pending actions of rules that matched, in order. Those after the start of an analyzer wait until that has read the data
     /// so far.
     effects: VecDeque<Effect>,
@@ -70,7 +70,7 @@ struct Limits {
 
 /// Matching state of a connection.
 #[derive(Default)]
-struct Matched {
+struct ConnMatches {
     conn: Connection,
     stage: Stage,
     /// The data so far, in chunks, each with whether the originator sent it.
@@ -279,7 +279,7 @@ impl Matching {
     }
 
     /// Queues events and requests analyzers, up to and including the first analyzer.
-    fn flush(&mut self, vm: &mut Vm<'_>, state: &ConnState, matched: &mut Matched) {
+    fn flush(&mut self, vm: &mut Vm<'_>, state: &ConnState, matched: &mut ConnMatches) {
         while let Some(effect) = self.effects.pop_front() {
             match effect {
                 Effect::Event(func, args) => vm.queue_event(func, args),
@@ -330,7 +330,7 @@ impl Matching {
 
 /// Buffers data for analyzers that start later. Returns the stage for the data that follows.
 fn buffer(
-    matched: &mut Matched,
+    matched: &mut ConnMatches,
     limits: &Limits,
     buffers: bool,
     is_orig: bool,

@@ -338,14 +338,14 @@ impl States {
         };
         let record = match record {
             Some(record) => record,
-            None => self.moved_or_new(vm, plan, key, state)?,
+            None => self.move_or_create(vm, plan, key, state)?,
         };
         plan.refresh(vm, &record, state)?;
         Ok(record)
     }
 
     /// The record of a connection that has none under its current endpoints: moves or creates it.
-    fn moved_or_new(
+    fn move_or_create(
         &mut self,
         vm: &mut Vm<'_>,
         plan: &ConnPlan,

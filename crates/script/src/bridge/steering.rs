@@ -278,7 +278,7 @@ struct BodyEffects {
 
 /// What a body refers to.
 #[derive(Default)]
-struct Named {
+struct References {
     /// Functions that it calls.
     called: Vec<FuncId>,
     /// Functions that it uses as values: others may call them later.
@@ -338,7 +338,7 @@ impl<'a> Search<'a> {
             attributes.extend(body.locals.iter().flat_map(|(_, local)| exprs(&local.attrs)));
         }
         for expr in attributes {
-            let mut named = Named::default();
+            let mut named = References::default();
             self.expression(expr, &Locals::default(), &mut named);
             self.note_all(None, named, false);
         }
@@ -366,7 +366,7 @@ impl<'a> Search<'a> {
         None
     }
 
-    fn note_all(&mut self, by: Option<FuncId>, named: Named, early: bool) {
+    fn note_all(&mut self, by: Option<FuncId>, named: References, early: bool) {
         for func in named.called {
             if early { self.note_early(func) } else { self.note_late(func, by) }
         }
@@ -391,9 +391,9 @@ impl<'a> Search<'a> {
         }
     }
 
-    fn body(&self, body: BodyId) -> Named {
+    fn body(&self, body: BodyId) -> References {
         let program = self.program;
-        let mut named = Named::default();
+        let mut named = References::default();
         let locals = Locals::new(program, body);
         let (mut open, mut tops) = (vec![program.bodies[body].stmt], Vec::new());
         let mut waits = false;
@@ -416,7 +416,7 @@ impl<'a> Search<'a> {
         named
     }
 
-    fn expression(&self, top: ExprId, locals: &Locals, named: &mut Named) {
+    fn expression(&self, top: ExprId, locals: &Locals, named: &mut References) {
         let program = self.program;
         let mut callees = HashSet::new();
         walk::expressions(program, top, &mut |expr| match &program.exprs[expr].kind {
@@ -462,7 +462,7 @@ impl<'a> Search<'a> {
     }
 
     /// An event that a script raises: its handlers may run later, even those of `zeek_init`.
-    fn event(&self, event: &EventCall, locals: &Locals, named: &mut Named) {
+    fn event(&self, event: &EventCall, locals: &Locals, named: &mut References) {
         self.ends.event(self.program, locals, event, &mut named.flow);
         if let GlobalKind::Function(func) = self.program.globals[event.event].kind {
             named.passed.push(func);

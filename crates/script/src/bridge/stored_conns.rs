@@ -66,17 +66,17 @@ pub(super) fn stores_all(vm: &Vm<'_>, handled: impl Fn(&str) -> bool, handles_fi
 }
 
 /// Whether a type is `wanted` or contains it.
-pub(super) fn holds(ty: &Type, wanted: &Type) -> bool {
+pub(super) fn contains_type(ty: &Type, wanted: &Type) -> bool {
     match ty {
         _ if ty == wanted => true,
-        Type::Vector(of) | Type::VectorFromOne(of) | Type::Set(of) => holds(of, wanted),
-        Type::Table(key, of) => holds(key, wanted) || holds(of, wanted),
-        Type::Record(record) => record.fields.iter().any(|field| holds(&field.ty, wanted)),
+        Type::Vector(of) | Type::VectorFromOne(of) | Type::Set(of) => contains_type(of, wanted),
+        Type::Table(key, of) => contains_type(key, wanted) || contains_type(of, wanted),
+        Type::Record(record) => record.fields.iter().any(|field| contains_type(&field.ty, wanted)),
         _ => false,
     }
 }
 
-/// The plan of the `connection` parameter at index `index` of an event, of which the handlers read `used`.
+/// The plan of the `connection` parameter `index` of an event; `used` are the parts that handlers read.
 pub(super) fn connection(
     vm: &Vm<'_>,
     ty: TypeId,
@@ -107,10 +107,10 @@ fn temporary(
     let fresh = FreshRecords { ty: plan.ty(), unset: plan.unset(vm) };
     let mut uses = used::uses(vm.p, func, params.len(), Some(&fresh));
     let mut lookups = CONN_LOOKUPS.iter().filter_map(|name| vm.function_named(name));
-    let looks_up = !stores_all && lookups.any(|func| functions.contains(&func));
-    let reading = Reading { vm, changed: &uses.changed, assigned, looks_up };
+    let uses_lookups = !stores_all && lookups.any(|func| functions.contains(&func));
+    let reading = Reading { vm, changed: &uses.changed, assigned, uses_lookups };
     let used = uses.read.get(index)?;
-    reading.is_of_values(plan.ty(), used, 0).then(|| uses.read.swap_remove(index))
+    reading.is_immutable(plan.ty(), used, 0).then(|| uses.read.swap_remove(index))
 }
 
 /// How handlers use the records of connections.
@@ -121,7 +121,7 @@ struct Reading<'v, 'p> {
     /// Types of records whose fields any function changes.
     assigned: &'v HashSet<TypeId>,
     /// Whether built-in functions look up stored connections by the `conn_id` of a record.
-    looks_up: bool,
+    uses_lookups: bool,
 }
 
 /// The type of a record inside `connection` that handlers may keep even if the connection is not stored: only scripts change it.
@@ -132,7 +132,7 @@ const MAX_DEPTH: usize = 3;
 
 impl Reading<'_, '_> {
     /// Whether the parts of a record that handlers read are atomic values, or records that no script changes.
-    fn is_of_values(&self, ty: TypeId, used: &UsedParts, depth: usize) -> bool {
+    fn is_immutable(&self, ty: TypeId, used: &UsedParts, depth: usize) -> bool {
         let types = &self.vm.p.types;
         let Some(record) = types.record(ty) else { return false };
         // Other default expressions may have another value at each event.
@@ -151,7 +151,7 @@ impl Reading<'_, '_> {
                 let name = types.data(ty).name.map(|name| self.vm.p.name(name));
                 return name == Some(IMMUTABLE_RECORD)
                     && !self.assigned.contains(&ty)
-                    && !self.looks_up;
+                    && !self.uses_lookups;
             }
         };
         fields.iter().all(|(offset, used)| {
@@ -160,7 +160,7 @@ impl Reading<'_, '_> {
                 UsedParts::Nothing => true,
                 UsedParts::Fields(inner) if inner.is_empty() => true,
                 UsedParts::All if types.tag(field.ty).is_atomic() => true,
-                _ => self.is_of_values(field.ty, used, depth + 1),
+                _ => self.is_immutable(field.ty, used, depth + 1),
             }
         })
     }

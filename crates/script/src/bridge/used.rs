@@ -62,7 +62,7 @@ pub(super) struct FreshRecords {
 
 impl FreshRecords {
     /// Returns the `?$` expression that makes a condition false because its field is unset.
-    fn denies(&self, program: &Program, body: &Body, condition: ExprId) -> Option<ExprId> {
+    fn false_condition(&self, program: &Program, body: &Body, condition: ExprId) -> Option<ExprId> {
         let mut at = condition;
         loop {
             match &program.exprs[at].kind {
@@ -80,7 +80,7 @@ impl FreshRecords {
     }
 
     /// Whether a statement returns because a field is unset.
-    fn ends(&self, program: &Program, body: &Body, statement: StmtId) -> bool {
+    fn returns_early(&self, program: &Program, body: &Body, statement: StmtId) -> bool {
         let StmtKind::If(condition, then, None) = &program.stmts[statement].kind else {
             return false;
         };
@@ -93,13 +93,13 @@ impl FreshRecords {
         };
         let returns = |last: StmtId| matches!(program.stmts[last].kind, StmtKind::Return(_));
         matches!(program.exprs[denied].kind, ExprKind::HasField(..))
-            && self.denies(program, body, denied).is_some()
+            && self.false_condition(program, body, denied).is_some()
             && last.is_some_and(returns)
     }
 }
 
 /// The parts of each parameter that the handlers of an event read.
-pub(super) fn of(program: &Program, event: FuncId, params: usize) -> Vec<UsedParts> {
+pub(super) fn parameter_reads(program: &Program, event: FuncId, params: usize) -> Vec<UsedParts> {
     uses(program, event, params, None).read
 }
 
@@ -137,7 +137,8 @@ fn add_body(
         match &program.stmts[statement].kind {
             StmtKind::When(_) => return false,
             StmtKind::If(condition, _, otherwise) => {
-                if let Some(read) = fresh.and_then(|fresh| fresh.denies(program, body, *condition))
+                if let Some(read) =
+                    fresh.and_then(|fresh| fresh.false_condition(program, body, *condition))
                 {
                     open.push(read);
                     statements.extend(otherwise);
@@ -146,7 +147,7 @@ fn add_body(
             }
             StmtKind::List(all) => {
                 let ends = |statement: &StmtId| {
-                    fresh.is_some_and(|fresh| fresh.ends(program, body, *statement))
+                    fresh.is_some_and(|fresh| fresh.returns_early(program, body, *statement))
                 };
                 let run = all.iter().position(ends).map_or(all.len(), |last| last + 1);
                 statements.extend(all.iter().take(run));

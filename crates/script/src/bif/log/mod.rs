@@ -77,7 +77,7 @@ pub const TABLE: Table = &[
             }
             None => false,
         };
-        write::shrink_delays(vm, arg(a, 0).int())?;
+        write::evict_excess(vm, arg(a, 0).int())?;
         Ok(Value::Bool(found))
     }),
     ("Log::__get_delay_queue_size", |vm, a| {
@@ -445,7 +445,7 @@ pub fn rotation_base(vm: &mut Vm<'_>) -> Option<f64> {
     if text.is_empty() {
         return None;
     }
-    let number = |text: &str, most| text.parse::<u32>().ok().filter(|number| *number <= most);
+    let number = |text: &str, max| text.parse::<u32>().ok().filter(|number| *number <= max);
     let base = text.split_once(':');
     let base = base.and_then(|(hours, minutes)| {
         Some(f64::from(number(hours, 23)? * 3600 + number(minutes, 59)? * 60))

@@ -32,7 +32,7 @@ pub(super) struct Writer {
     stream: i64,
     filter: String,
     /// The path of its filter, which differs from `path` if that was in use.
-    asked: String,
+    requested: String,
     sink: Sink,
     interval: f64,
     opened: f64,
@@ -48,33 +48,33 @@ const MAX_OPEN: usize = 512;
 pub(super) struct Writers {
     all: Vec<Writer>,
     /// The latest writer by kind, stream, filter and requested path.
-    asked: HashMap<(i64, i64, String, String), usize>,
+    requested: HashMap<(i64, i64, String, String), usize>,
     /// The writers by kind and actual path: several if they write to tables of a database.
-    at: HashMap<(i64, String), Vec<usize>>,
+    by_path: HashMap<(i64, String), Vec<usize>>,
     /// Writers whose files are open, most recently used first.
-    open: Recent,
+    open: RecentlyUsed,
     /// Maximum number of open files.
     max_open: usize,
     /// Whether a file was closed because of this limit.
-    has_closed: bool,
+    has_evicted: bool,
 }
 
 impl Default for Writers {
     fn default() -> Self {
         Self {
             all: Vec::new(),
-            asked: HashMap::new(),
-            at: HashMap::new(),
-            open: Recent::default(),
+            requested: HashMap::new(),
+            by_path: HashMap::new(),
+            open: RecentlyUsed::default(),
             max_open: MAX_OPEN,
-            has_closed: false,
+            has_evicted: false,
         }
     }
 }
 
 /// Indexes in the order of their latest use: a doubly linked list in an array.
 #[derive(Default)]
-struct Recent {
+struct RecentlyUsed {
     /// The neighbours of each index in the list, the more recently used first; its own index at the ends.
     links: Vec<Option<[usize; 2]>>,
     latest: usize,
@@ -82,7 +82,7 @@ struct Recent {
     len: usize,
 }
 
-impl Recent {
+impl RecentlyUsed {
     /// Moves an index to the front. Returns whether it was added to the list.
     #[inline]
     fn touch(&mut self, number: usize) -> bool {
@@ -148,7 +148,7 @@ impl Writers {
 
     /// Marks a writer as used. Returns the writer whose file must be closed: the least recently used one.
     #[inline]
-    fn uses(&mut self, index: usize) -> Option<usize> {
+    fn mark_used(&mut self, index: usize) -> Option<usize> {
         if !self.open.touch(index) {
             return None;
         }
@@ -172,29 +172,29 @@ impl Writers {
     /// ignored.
     fn find(&self, stream: i64, filter: &Filter, path: &str) -> Option<usize> {
         if let Some(last) = filter.last_writer.get()
-            && self.get(last).is_some_and(|writer| writer.asked == path)
+            && self.get(last).is_some_and(|writer| writer.requested == path)
         {
             return Some(last);
         }
         let key = (filter.writer.int(), stream, filter.name.clone(), path.to_owned());
-        let found = *self.asked.get(&key)?;
+        let found = *self.requested.get(&key)?;
         self.get(found).filter(|writer| writer.columns == filter.columns)?;
         Some(found)
     }
 
     /// The writer that uses a path already. Two tables of one database do not conflict.
     fn holder(&self, kind: i64, table: Option<&String>, path: &str) -> Option<&Writer> {
-        let mut there =
-            self.at.get(&(kind, path.to_owned()))?.iter().filter_map(|at| self.get(*at));
-        there.find(|writer| table.is_none() || writer.table.as_ref() == table)
+        let mut holders =
+            self.by_path.get(&(kind, path.to_owned()))?.iter().filter_map(|at| self.get(*at));
+        holders.find(|writer| table.is_none() || writer.table.as_ref() == table)
     }
 
     fn push(&mut self, writer: Writer) -> usize {
         let index = self.all.len();
         let kind = writer.kind.int();
-        let asked = (kind, writer.stream, writer.filter.clone(), writer.asked.clone());
-        self.asked.insert(asked, index);
-        self.at.entry((kind, writer.path.clone())).or_default().push(index);
+        let requested = (kind, writer.stream, writer.filter.clone(), writer.requested.clone());
+        self.requested.insert(requested, index);
+        self.by_path.entry((kind, writer.path.clone())).or_default().push(index);
         self.all.push(writer);
         index
     }
@@ -325,7 +325,7 @@ impl Budget {
 /// Appends a value in TSV format directly to a row. Returns false for types that are rare in logs, for
 /// strings that exceed a limit, and for text that looks like an unset or empty value.
 #[inline]
-fn add_usual(
+fn append_tsv(
     program: &Program,
     row: &mut TextRow,
     value: &Value,
@@ -373,8 +373,8 @@ fn add_usual(
 /// Closes the file of a writer until its next row, because too many are open. Warns at the first one.
 fn close_until_next_row(vm: &mut Vm<'_>, index: usize) {
     let writers = &mut vm.m.state.log.writers;
-    let is_first = !std::mem::replace(&mut writers.has_closed, true);
-    let most = writers.max_open;
+    let is_first = !std::mem::replace(&mut writers.has_evicted, true);
+    let max_open = writers.max_open;
     if let Some(Sink::Ascii(sink)) = writers.get_mut(index).map(|writer| &mut writer.sink)
         && let Err(message) = sink.park()
     {
@@ -382,7 +382,7 @@ fn close_until_next_row(vm: &mut Vm<'_>, index: usize) {
     }
     if is_first {
         let text = format!(
-            "more than {most} logs are open (--max-open-logs): those whose latest row is longest ago are closed until \
+            "more than {max_open} logs are open (--max-open-logs): those whose latest row is longest ago are closed until \
              their next row"
         );
         vm.report(Severity::Warning, text);
@@ -398,8 +398,8 @@ pub(super) fn write(
     record: &Value,
 ) -> Result<()> {
     let Some(index) = writer_for(vm, id, filter, path)? else { return Ok(()) };
-    if let Some(least) = vm.m.state.log.writers.uses(index) {
-        close_until_next_row(vm, least);
+    if let Some(evicted) = vm.m.state.log.writers.mark_used(index) {
+        close_until_next_row(vm, evicted);
     }
     let extension = match &filter.ext_func {
         Some(func) => {
@@ -424,7 +424,7 @@ pub(super) fn write(
                 for (from_extension, offsets) in &filter.sources {
                     let root = if *from_extension { &extension } else { record };
                     show(root, offsets, |value| {
-                        if row.is_default_format() && add_usual(vm.p, &mut row, value, &mut budget)
+                        if row.is_default_format() && append_tsv(vm.p, &mut row, value, &mut budget)
                         {
                             return;
                         }
@@ -670,7 +670,7 @@ fn writer_for(
         path: actual,
         stream,
         filter: filter.name.clone(),
-        asked: path.to_owned(),
+        requested: path.to_owned(),
         sink,
         interval: filter.interval,
         opened: now,
@@ -775,16 +775,16 @@ pub(super) fn set_buf(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
 pub(super) fn flush(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let id = arg(args, 0).int();
     let known = vm.m.state.log.streams.contains_key(&id);
-    flush_those(vm, |writer| writer.stream == id);
+    flush_if(vm, |writer| writer.stream == id);
     Ok(Value::Bool(known))
 }
 
 /// Flushes all log files.
 pub(crate) fn flush_all(vm: &mut Vm<'_>) {
-    flush_those(vm, |_| true);
+    flush_if(vm, |_| true);
 }
 
-fn flush_those(vm: &mut Vm<'_>, wanted: impl Fn(&Writer) -> bool) {
+fn flush_if(vm: &mut Vm<'_>, wanted: impl Fn(&Writer) -> bool) {
     for index in 0..vm.m.state.log.writers.all.len() {
         let Some(writer) = vm.m.state.log.writers.get_mut(index) else { continue };
         if wanted(writer)
@@ -838,7 +838,7 @@ pub fn poll_rotations(vm: &mut Vm<'_>) -> Result<()> {
         return Ok(());
     }
     let reads = vm.m.state.traffic.reads_capture && !vm.m.terminating;
-    if reads && !vm.m.state.log.polls.is_multiple_of(PACKETS_A_POLL) {
+    if reads && !vm.m.state.log.polls.is_multiple_of(PACKETS_PER_POLL) {
         return Ok(());
     }
     run_postprocessors(vm)
@@ -855,7 +855,7 @@ fn run_postprocessors(vm: &mut Vm<'_>) -> Result<()> {
 }
 
 /// Number of packets of a capture between two polls.
-const PACKETS_A_POLL: u64 = 100;
+const PACKETS_PER_POLL: u64 = 100;
 
 fn rotate(vm: &mut Vm<'_>, index: usize, terminating: bool) -> Result<()> {
     let Some(writer) = vm.m.state.log.writers.get_mut(index) else { return Ok(()) };
@@ -1070,7 +1070,7 @@ mod tests {
 
     #[test]
     fn the_number_whose_use_is_longest_ago_comes_first() {
-        let mut recent = Recent::default();
+        let mut recent = RecentlyUsed::default();
         assert_eq!(recent.pop(), None);
         assert!([3, 0, 7, 5].into_iter().all(|number| recent.touch(number)));
         assert!(!recent.touch(0) && !recent.touch(3) && !recent.touch(3) && !recent.touch(7));

@@ -156,7 +156,7 @@ fn write_filters(vm: &mut Vm<'_>, id: &Value, record: &Value, allowed: bool) -> 
         return Ok(());
     };
     for filter in filters.iter() {
-        if let Some(policy) = filter.policy.as_ref().filter(|policy| decides(vm, policy)) {
+        if let Some(policy) = filter.policy.as_ref().filter(|policy| has_body(vm, policy)) {
             let args = [record.clone(), id.clone(), filter.value.clone()];
             if !vm.call(policy, &args)?.truth() {
                 continue;
@@ -174,7 +174,7 @@ fn write_filters(vm: &mut Vm<'_>, id: &Value, record: &Value, allowed: bool) -> 
 }
 
 /// Whether a policy hook has a body.
-fn decides(vm: &Vm<'_>, policy: &FuncValue) -> bool {
+fn has_body(vm: &Vm<'_>, policy: &FuncValue) -> bool {
     vm.p.functions.find(policy.func).is_none_or(|function| function.flavor != Flavor::Hook)
         || vm.has_bodies(policy.func)
 }
@@ -304,7 +304,7 @@ fn enqueue(vm: &mut Vm<'_>, id: i64, delayed: Delayed) -> Result<()> {
     if let Some(stream) = vm.m.state.log.streams.get_mut(&id) {
         stream.delayed.push(delayed);
     }
-    shrink_delays(vm, id)?;
+    evict_excess(vm, id)?;
     if refs == 0 {
         return complete(vm, id, token);
     }
@@ -330,11 +330,11 @@ fn complete(vm: &mut Vm<'_>, id: i64, token: u64) -> Result<()> {
             }
         }
     }
-    let again = vm.m.state.log.writing.pop().and_then(|writing| writing.delay);
+    let new_delay = vm.m.state.log.writing.pop().and_then(|writing| writing.delay);
     if let Some(stop) = stopped {
         return Err(stop);
     }
-    match again {
+    match new_delay {
         Some(delay) => enqueue(vm, id, Delayed { record, delay }),
         None if allowed => write_filters(vm, &stream_id, &record, true),
         None => Ok(()),
@@ -348,7 +348,7 @@ fn oldest(vm: &Vm<'_>, id: i64) -> Option<(u64, f64)> {
 }
 
 /// Ends the oldest delays while a stream has more delayed writes than its limit.
-pub(super) fn shrink_delays(vm: &mut Vm<'_>, id: i64) -> Result<()> {
+pub(super) fn evict_excess(vm: &mut Vm<'_>, id: i64) -> Result<()> {
     let Some(stream) = vm.m.state.log.streams.get_mut(&id) else { return Ok(()) };
     let size = stream.delayed.len();
     if stream.evicts || size <= stream.max_delay_queue {
@@ -401,7 +401,7 @@ pub fn delay_due(vm: &mut Vm<'_>) -> Result<()> {
 }
 
 /// Maximum number of delays that are ended when a stream is removed: it stops callbacks that always delay again.
-const RELEASED: usize = 100_000;
+const MAX_RELEASED: usize = 100_000;
 
 /// Ends all delays at the end of the run.
 pub(super) fn release_all(vm: &mut Vm<'_>) -> Result<()> {
@@ -413,7 +413,7 @@ pub(super) fn release_all(vm: &mut Vm<'_>) -> Result<()> {
 
 /// Ends all delays of a stream.
 pub(super) fn release(vm: &mut Vm<'_>, id: i64) -> Result<()> {
-    for _ in 0..RELEASED {
+    for _ in 0..MAX_RELEASED {
         let Some((token, _)) = oldest(vm, id) else { break };
         complete(vm, id, token)?;
     }

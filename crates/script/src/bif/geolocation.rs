@@ -16,15 +16,15 @@ type Result<T> = std::result::Result<T, Stop>;
 /// The open databases.
 #[derive(Default)]
 pub struct Databases {
-    locations: Open,
-    systems: Open,
+    locations: OpenDatabase,
+    systems: OpenDatabase,
 }
 
 /// A database and its file.
 #[derive(Default)]
-struct Open {
+struct OpenDatabase {
     path: String,
-    version: Option<Version>,
+    version: Option<FileVersion>,
     /// Network time of the last check for a changed file.
     checked: f64,
     database: Option<Database>,
@@ -33,13 +33,13 @@ struct Open {
 
 /// Identifies the content of a file, to detect that it was replaced.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Version {
+struct FileVersion {
     inode: u64,
     modified: SystemTime,
 }
 
-impl Version {
-    fn of(path: &str) -> Option<Self> {
+impl FileVersion {
+    fn read(path: &str) -> Option<Self> {
         let data = std::fs::metadata(path).ok()?;
         Some(Self { inode: data.ino(), modified: data.modified().ok()? })
     }
@@ -53,7 +53,7 @@ enum Kind {
 }
 
 impl Kind {
-    fn of<'v>(self, vm: &'v mut Vm<'_>) -> &'v mut Open {
+    fn state<'v>(self, vm: &'v mut Vm<'_>) -> &'v mut OpenDatabase {
         match self {
             Self::Locations => &mut vm.m.state.databases.locations,
             Self::Systems => &mut vm.m.state.databases.systems,
@@ -94,22 +94,22 @@ pub(super) const TABLE: Table = &[
             &["location", "latitude"],
             &["location", "longitude"],
         ];
-        look_up(vm, a, Kind::Locations, paths)
+        lookup_record(vm, a, Kind::Locations, paths)
     }),
     ("lookup_autonomous_system", |vm, a| {
         let paths: &[&[&str]] =
             &[&["autonomous_system_number"], &["autonomous_system_organization"]];
-        look_up(vm, a, Kind::Systems, paths)
+        lookup_record(vm, a, Kind::Systems, paths)
     }),
 ];
 
 /// A record with the values at these paths of the database; fields without a value are unset.
-fn look_up(vm: &mut Vm<'_>, args: &[Value], kind: Kind, paths: &[&[&str]]) -> Result<Value> {
+fn lookup_record(vm: &mut Vm<'_>, args: &[Value], kind: Kind, paths: &[&[&str]]) -> Result<Value> {
     let ty = vm.result_type();
     let unset = vec![Value::Unset; paths.len()];
     let loaded = ensure_open(vm, kind);
     let address = arg(args, 0).addr_bytes().map(Ipv6Addr::from);
-    let fields = match (&kind.of(vm).database, address) {
+    let fields = match (&kind.state(vm).database, address) {
         (Some(database), Some(address)) if loaded => paths
             .iter()
             .map(|path| match database.get(address, path) {
@@ -127,13 +127,13 @@ fn look_up(vm: &mut Vm<'_>, args: &[Value], kind: Kind, paths: &[&[&str]]) -> Re
 /// Opens a database file; returns whether it succeeded. Reports a file that is not a valid database.
 fn open(vm: &mut Vm<'_>, kind: Kind, path: &str) -> bool {
     let now = vm.m.now;
-    let version = Version::of(path);
+    let version = FileVersion::read(path);
     let bytes = std::fs::read(path).ok();
     let missing = bytes.is_none();
     let database = bytes.and_then(Database::new);
     let failed = !missing && database.is_none();
     let opened = database.is_some();
-    let state = kind.of(vm);
+    let state = kind.state(vm);
     state.reported &= !opened;
     (state.database, state.version, state.checked) = (database, version, now);
     path.clone_into(&mut state.path);
@@ -148,7 +148,7 @@ fn open(vm: &mut Vm<'_>, kind: Kind, path: &str) -> bool {
 fn ensure_open(vm: &mut Vm<'_>, kind: Kind) -> bool {
     let interval = vm.global_named("mmdb_stale_check_interval").double();
     let now = vm.m.now;
-    let state = kind.of(vm);
+    let state = kind.state(vm);
     let known = state.path.clone();
     let opened = if known.is_empty() {
         candidates(vm, kind).into_iter().any(|path| open(vm, kind, &path))
@@ -156,7 +156,7 @@ fn ensure_open(vm: &mut Vm<'_>, kind: Kind) -> bool {
         open(vm, kind, &known)
     } else if interval >= 0.0 && now - state.checked >= interval {
         state.checked = now;
-        let (before, after) = (state.version, Version::of(&known));
+        let (before, after) = (state.version, FileVersion::read(&known));
         if before == after {
             true
         } else {
@@ -172,7 +172,7 @@ fn ensure_open(vm: &mut Vm<'_>, kind: Kind) -> bool {
     } else {
         true
     };
-    if !opened && !std::mem::replace(&mut kind.of(vm).reported, true) {
+    if !opened && !std::mem::replace(&mut kind.state(vm).reported, true) {
         vm.builtin_error(format!("Failed to open {}", kind.description()));
     }
     opened
