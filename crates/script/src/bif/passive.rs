@@ -274,7 +274,7 @@ pub(super) const TABLE: Table = &[
     ("get_thread_stats", zeros),
     ("get_timer_stats", zeros),
     ("get_plugin_components", components),
-    // One process alone.
+    // Clusters: this process runs alone.
     ("Supervisor::__is_supervised", no),
     ("Supervisor::__is_supervisor", no),
     ("Supervisor::__status", empty),

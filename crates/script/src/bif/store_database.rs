@@ -265,7 +265,7 @@ mod sqlite {
             database.save(&Data::Count(0), None).unwrap();
             database.save(&Data::Count(3), Some(&entry(7))).unwrap();
             database.commit(true).unwrap();
-            // What is not committed by then is committed when it closes.
+            // Changes that are not committed by then are committed on close.
             database.save(&Data::Nil, Some(&entry(1))).unwrap();
             drop(database);
             let (mut database, entries) = Database::open(&config).unwrap();

@@ -160,7 +160,7 @@ impl Flow {
         self.values.insert(func);
     }
 
-    /// Adds the findings of other functions.
+    /// Adds the sources found in another body.
     pub(super) fn append(&mut self, other: Self) {
         self.looked_up.extend(other.looked_up);
         for (param, sources) in other.arguments {

@@ -247,7 +247,7 @@ pub fn run(
             vm.m.out.flush();
             vm.report(crate::diagnostics::Severity::Error, &message);
         }
-        // A signal ended a run that goes on by itself.
+        // A signal ended a run that has no end of its own.
         machine.state.terminated |= is_live || runs_on;
         machine.stop_requested |= is_live || runs_on;
         result = match stop {

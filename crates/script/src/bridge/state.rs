@@ -54,7 +54,7 @@ impl States {
     ) -> Result<(), Stop> {
         let Some(ty) = vm.type_named("connection") else { return Ok(()) };
         let Some(state) = first_connection(event) else { return Ok(()) };
-        // The connection gets no name: the analyzer alone does not show it to scripts.
+        // An analyzer alone does not show the connection to scripts, so it gets no name.
         let key = self.store(vm, ty, state)?;
         let mut reader = event.args();
         let mut args = event.decl.params.iter().map(|param| reader.param(param));
@@ -215,7 +215,7 @@ impl States {
             || self.displaced.contains_key(&state.uid)
     }
 
-    /// The record of a connection, refreshed to `state`, for scripts: it gets its name.
+    /// The record of a connection, refreshed to `state` and named, for scripts.
     pub(super) fn connection(
         &mut self,
         vm: &mut Vm<'_>,
