@@ -61,7 +61,7 @@ pub(super) const TABLE: Table = &[
         let (limit, most) = (arg(a, 2).count(), arg(a, 3).count());
         let addl = if most > 0 { format!("{limit} > {most}") } else { limit.to_string() };
         let [name, connection, source] = [0, 1, 4].map(|index| arg(a, index).clone());
-        crate::bridge::note_limit(vm, &super::log::field(vm, &connection, "id"));
+        crate::bridge::record_limit_in_history(vm, &super::log::field(vm, &connection, "id"));
         conn_weird(vm, [name, connection, Value::string(addl), source]);
         Ok(Value::Bool(true))
     }),

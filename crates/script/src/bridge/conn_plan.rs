@@ -8,7 +8,7 @@ use gannet_event::{ConnState, EndpointState};
 use hashbrown::HashMap;
 
 use super::plan::{IdPlan, field_offsets, is_used, last_of, narrow, seconds, used_at};
-use super::state::{conn_name, ensure_named, field_type, fresh, set};
+use super::state::{conn_name, default_record, ensure_named, field_type, set};
 use super::used::UsedParts;
 use crate::evaluate::Stop;
 use crate::ids::TypeId;
@@ -262,7 +262,7 @@ impl ConnPlan {
                 let cid = id.value(vm, &tunnel.id, tunnel.proto, tunnel.ip_proto)?;
                 let uid = name.unwrap_or(Value::Unset);
                 let kind = vm.enum_named(tunnel.kind);
-                let item = fresh(vm, *element)?;
+                let item = default_record(vm, *element)?;
                 set(&item, fields, [cid, kind, uid]);
                 items.push(Value::Record(item));
             }

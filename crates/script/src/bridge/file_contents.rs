@@ -49,18 +49,18 @@ struct FileConsumer<T> {
 }
 
 /// Passes the next bytes to a consumer, unless it has consumed them. A file with a gap has no hashes and no entropy.
-fn feed<T>(
-    fed: &mut Option<FileConsumer<T>>,
+fn consume<T>(
+    slot: &mut Option<FileConsumer<T>>,
     offset: u64,
     data: &[u8],
     update: impl FnOnce(&mut T, &[u8]),
 ) {
-    match fed {
+    match slot {
         Some(FileConsumer { seen, consumer }) if *seen == offset => {
             update(consumer, data);
             *seen += data.len() as u64;
         }
-        Some(FileConsumer { seen, .. }) if *seen < offset => *fed = None,
+        Some(FileConsumer { seen, .. }) if *seen < offset => *slot = None,
         _ => {}
     }
 }
@@ -76,16 +76,16 @@ impl Hashes {
     }
 
     fn update(&mut self, offset: u64, data: &[u8]) {
-        feed(&mut self.entropy, offset, data, |entropy, data| entropy.add(data));
-        feed(&mut self.sha224, offset, data, |hash, data| hash.update(data));
-        feed(&mut self.sha384, offset, data, |hash, data| hash.update(data));
-        feed(&mut self.sha512, offset, data, |hash, data| hash.update(data));
+        consume(&mut self.entropy, offset, data, |entropy, data| entropy.add(data));
+        consume(&mut self.sha224, offset, data, |hash, data| hash.update(data));
+        consume(&mut self.sha384, offset, data, |hash, data| hash.update(data));
+        consume(&mut self.sha512, offset, data, |hash, data| hash.update(data));
     }
 
     /// Names and hexadecimal digests of the hashes.
     fn finish(self) -> impl Iterator<Item = (&'static str, String)> {
-        fn hex<D: Digest>(fed: Option<FileConsumer<D>>) -> Option<String> {
-            let octets = fed.filter(|fed| fed.seen > 0)?.consumer.finalize();
+        fn hex<D: Digest>(slot: Option<FileConsumer<D>>) -> Option<String> {
+            let octets = slot.filter(|slot| slot.seen > 0)?.consumer.finalize();
             Some(octets.iter().map(|octet| format!("{octet:02x}")).collect())
         }
         let all: [(_, Option<String>); 3] = [

@@ -79,7 +79,7 @@ pub(crate) use counts::TABLE as COUNTS;
 pub(crate) use decide::TABLE as DECISIONS;
 use event_route::{EventRoute, Kind};
 pub(crate) use natives::TABLE as NATIVES;
-pub(crate) use natives::{note_limit, status_due, watch};
+pub(crate) use natives::{record_limit_in_history, status_due, watch};
 pub use packets::FilterCheck;
 pub(crate) use packets::TABLE as PACKET_NATIVES;
 pub(crate) use packets::end_capture;

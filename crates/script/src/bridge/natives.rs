@@ -196,14 +196,14 @@ const INVALID: &str = "invalid connection ID record encountered";
 
 /// The endpoints and VLAN tags in a `conn_id`; reports an error if it is incomplete.
 pub(super) fn conn_id(vm: &mut Vm<'_>, value: &Value) -> Option<(ConnId, u32)> {
-    let found = ends(vm, value);
+    let found = endpoints(vm, value);
     if let Err(text) = &found {
         vm.builtin_error(text);
     }
     found.ok()
 }
 
-fn ends(vm: &Vm<'_>, value: &Value) -> std::result::Result<(ConnId, u32), String> {
+fn endpoints(vm: &Vm<'_>, value: &Value) -> std::result::Result<(ConnId, u32), String> {
     let record = value.record().ok_or(INVALID)?;
     let plan = IdPlan::cached(vm, record.ty());
     let [orig_h, orig_p, resp_h, resp_p, proto] = plan.fields(record);
@@ -261,7 +261,7 @@ pub(super) fn send_command(
 }
 
 /// Records in the history of a connection that a limit of scripts was reached.
-pub(crate) fn note_limit(vm: &mut Vm<'_>, id: &Value) {
+pub(crate) fn record_limit_in_history(vm: &mut Vm<'_>, id: &Value) {
     // A connection that has ended has no history.
     let _ = send_command(vm, std::slice::from_ref(id), |_| ConnCommand::Limit);
 }
@@ -318,7 +318,7 @@ pub(crate) fn watch(vm: &mut Vm<'_>, args: &[Value]) {
             ty if ty == types[1] => value.clone(),
             _ => continue,
         };
-        let Ok(id) = ends(vm, &id) else { continue };
+        let Ok(id) = endpoints(vm, &id) else { continue };
         let traffic = &mut vm.m.state.traffic;
         let found = traffic.conns.get_mut(&id).map(|known| (id.0, &mut **known));
         watch_known(&mut traffic.commands, found);
@@ -380,7 +380,7 @@ fn watch_known(commands: &mut Vec<Command>, known: Option<(ConnId, &mut Known)>)
 }
 
 fn lookup_connection(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
-    if let Ok(id) = ends(vm, arg(args, 0)) {
+    if let Ok(id) = endpoints(vm, arg(args, 0)) {
         let traffic = &mut vm.m.state.traffic;
         let found = traffic.conns.get_mut(&id).map(|known| (id.0, &mut **known));
         watch_known(&mut traffic.commands, found);

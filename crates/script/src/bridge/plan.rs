@@ -237,7 +237,9 @@ impl Plan {
         if let (Self::Connection(to), Type::Connection) = (self, ty) {
             let found = from.index().and_then(|index| Some((index, event.connection(index)?)));
             return match found {
-                Some((index, state)) => states.shown(vm, *to, (event.version(), index), state),
+                Some((index, state)) => {
+                    states.connection_at(vm, *to, (event.version(), index), state)
+                }
                 None => Ok(Value::Unset),
             };
         }
@@ -245,7 +247,7 @@ impl Plan {
             let found = from.index().and_then(|index| Some((index, event.connection(index)?)));
             return match found {
                 Some((index, state)) if states.needs_stored_record(vm, plan, state) => {
-                    states.shown(vm, *to, (event.version(), index), state)
+                    states.connection_at(vm, *to, (event.version(), index), state)
                 }
                 Some((_, state)) => plan.temporary(vm, state),
                 None => Ok(Value::Unset),
@@ -343,7 +345,7 @@ impl Plan {
                     Ok(())
                 })?,
             (Self::Connection(to), Head::Connection(index), _) => match event.connection(*index) {
-                Some(state) => states.shown(vm, *to, (event.version(), *index), state)?,
+                Some(state) => states.connection_at(vm, *to, (event.version(), *index), state)?,
                 None => Value::Unset,
             },
             (Self::ConnId(plan), Head::ConnId(id, proto, number), _) => {

@@ -46,8 +46,8 @@ fn set_file(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     else {
         return Ok(Value::Bool(false));
     };
-    let wanted = sides(&direction);
-    let is_none = wanted == [false; 2];
+    let selected = sides(&direction);
+    let is_none = selected == [false; 2];
     let is_open = matches!(&file, Value::File(file) if file.is_open());
     if !is_none && !is_open {
         vm.report(Severity::Error, format!("no such file \"{}\"", file.text()));
@@ -55,8 +55,8 @@ fn set_file(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     }
     let traffic = &mut vm.m.state.traffic;
     let files = traffic.recordings.0.entry(uid).or_default();
-    for (known, wanted) in files.iter_mut().zip(wanted) {
-        if wanted {
+    for (known, selected) in files.iter_mut().zip(selected) {
+        if selected {
             *known = Some(file.clone());
         } else if is_none {
             *known = None;
@@ -77,8 +77,8 @@ fn file(vm: &mut Vm<'_>, args: &[Value]) -> Value {
         return Value::File(FileValue::closed("-", vm.m.now));
     };
     let files = traffic.recordings.0.get(&uid);
-    let wanted = sides(arg(args, 1));
-    let found = files.into_iter().flatten().zip(wanted).find(|(_, wanted)| *wanted);
+    let selected = sides(arg(args, 1));
+    let found = files.into_iter().flatten().zip(selected).find(|(_, selected)| *selected);
     match found {
         Some((Some(file), _)) => file.clone(),
         _ => Value::File(FileValue::closed("-", vm.m.now)),

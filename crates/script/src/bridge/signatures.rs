@@ -139,10 +139,10 @@ impl Matching {
         match (what, &args[..]) {
             ("packet", [.., version, header, payload, protocol]) => {
                 let headers = Headers {
-                    version: small(version),
+                    version: as_u8(version),
                     header: bytes(header),
                     payload: bytes(payload),
-                    protocol: small(protocol),
+                    protocol: as_u8(protocol),
                 };
                 all.begin(&mut matched.conn, is_orig, Some(&headers), &mut host);
             }
@@ -368,7 +368,7 @@ fn bytes<'a>(head: &Option<Head<'a>>) -> &'a [u8] {
     }
 }
 
-fn small(head: &Option<Head<'_>>) -> u8 {
+fn as_u8(head: &Option<Head<'_>>) -> u8 {
     match head {
         Some(Head::Count(number)) => u8::try_from(*number).unwrap_or_default(),
         _ => 0,

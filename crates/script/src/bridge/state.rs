@@ -27,7 +27,7 @@ pub(super) struct States {
     /// Connections and files whose records are dropped at the end of this drain.
     removed: Vec<Removed>,
     /// Version of events and, by connection index, the records that are current for this version.
-    shown: (u64, Vec<Option<Rc<Record>>>),
+    current: (u64, Vec<Option<Rc<Record>>>),
 }
 
 enum Removed {
@@ -223,41 +223,41 @@ impl States {
         state: &ConnState,
     ) -> Result<Value, Stop> {
         let plan = plan_of(vm, ty);
-        let record = self.known(vm, &plan, state)?;
+        let record = self.refreshed_record(vm, &plan, state)?;
         ensure_named(vm, &record, state.uid, plan.name());
         Ok(Value::Record(record))
     }
 
     /// Like [`connection`](Self::connection), for the connection with this index in events of a version: all of them show the same state.
-    pub(super) fn shown(
+    pub(super) fn connection_at(
         &mut self,
         vm: &mut Vm<'_>,
         ty: TypeId,
         (version, index): (u64, usize),
         state: &ConnState,
     ) -> Result<Value, Stop> {
-        let (of, shown) = &mut self.shown;
-        if *of != version {
-            *of = version;
-            shown.clear();
+        let (current_version, records) = &mut self.current;
+        if *current_version != version {
+            *current_version = version;
+            records.clear();
         }
-        if let Some(Some(record)) = shown.get(index) {
+        if let Some(Some(record)) = records.get(index) {
             return Ok(Value::Record(Rc::clone(record)));
         }
         let value = self.connection(vm, ty, state)?;
         if let Value::Record(record) = &value {
-            let shown = &mut self.shown.1;
-            if shown.len() <= index {
-                shown.resize(index + 1, None);
+            let records = &mut self.current.1;
+            if records.len() <= index {
+                records.resize(index + 1, None);
             }
-            shown[index] = Some(Rc::clone(record));
+            records[index] = Some(Rc::clone(record));
         }
         Ok(value)
     }
 
     /// Called after handlers ran, which may have changed records: the next event refreshes its connection.
     pub(super) fn invalidate_current(&mut self) {
-        self.shown.1.clear();
+        self.current.1.clear();
     }
 
     /// Stores a connection and its state before any script sees it. Most connections end before a script sees them, and
@@ -274,10 +274,10 @@ impl States {
         let is_displaced = self.displaced.contains_key(&state.uid);
         match self.entry(&mut vm.m.state.traffic, &key, state) {
             _ if is_named || is_displaced => {
-                self.known(vm, &plan, state)?;
+                self.refreshed_record(vm, &plan, state)?;
             }
             Some(known) if known.record.is_some() => {
-                self.known(vm, &plan, state)?;
+                self.refreshed_record(vm, &plan, state)?;
             }
             Some(known) => match &mut known.latest {
                 Some(last) => ConnState::clone_from(last, state),
@@ -320,7 +320,7 @@ impl States {
     }
 
     /// The refreshed record of a connection. It has no name until scripts see it.
-    fn known(
+    fn refreshed_record(
         &mut self,
         vm: &mut Vm<'_>,
         plan: &ConnPlan,
@@ -413,7 +413,7 @@ impl States {
         let record = match self.files.get(&state.fuid) {
             Some(record) => Rc::clone(record),
             None => {
-                let record = fresh(vm, ty)?;
+                let record = default_record(vm, ty)?;
                 self.files.insert(state.fuid, Rc::clone(&record));
                 let name = file_name(vm, state);
                 vm.m.state
@@ -515,21 +515,21 @@ pub(super) fn state_for_rules(vm: &mut Vm<'_>, key: &Key) -> Option<(Rc<Record>,
 }
 
 pub(super) fn first_connection<'a>(event: &Raised<'a>) -> Option<&'a ConnState> {
-    match first(event, &Type::Connection)? {
+    match first_arg(event, &Type::Connection)? {
         Head::Connection(index) => event.connection(index),
         _ => None,
     }
 }
 
 pub(super) fn first_file<'a>(event: &Raised<'a>) -> Option<&'a FileState> {
-    match first(event, &Type::File)? {
+    match first_arg(event, &Type::File)? {
         Head::File(index) => event.file(index),
         _ => None,
     }
 }
 
 /// The first argument of a type.
-fn first<'a>(event: &Raised<'a>, ty: &Type) -> Option<Head<'a>> {
+fn first_arg<'a>(event: &Raised<'a>, ty: &Type) -> Option<Head<'a>> {
     let mut reader = event.args();
     for param in event.decl.params {
         if param.ty == *ty {
@@ -541,7 +541,7 @@ fn first<'a>(event: &Raised<'a>, ty: &Type) -> Option<Head<'a>> {
 }
 
 /// A record with the default values of its fields.
-pub(super) fn fresh(vm: &mut Vm<'_>, ty: TypeId) -> Result<Rc<Record>, Stop> {
+pub(super) fn default_record(vm: &mut Vm<'_>, ty: TypeId) -> Result<Rc<Record>, Stop> {
     match vm.new_record(ty, &[], Vec::new())? {
         Value::Record(record) => Ok(record),
         _ => Err(Stop::Error),

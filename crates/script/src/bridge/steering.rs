@@ -131,8 +131,8 @@ pub(super) fn steering_reason(vm: &Vm<'_>, raises: &dyn Fn(&str) -> bool) -> Opt
         let ended = END_HOOKS.iter().find(|(native, _)| *native == name);
         ended.is_some_and(|(native, hook)| uses(native) <= 1 && uses(hook) <= 1)
     };
-    let asks = |name: &&&str| !is_usual(name) && !has_ended(name);
-    let natives = STEERING.iter().filter(asks).filter_map(|name| {
+    let is_request = |name: &&&str| !is_usual(name) && !has_ended(name);
+    let natives = STEERING.iter().filter(is_request).filter_map(|name| {
         let func = vm.function_named(name)?;
         vm.p.functions[func].bodies.is_empty().then_some((func, *name))
     });

@@ -108,13 +108,13 @@ fn temporary(
     let mut uses = used::uses(vm.p, func, params.len(), Some(&fresh));
     let mut lookups = CONN_LOOKUPS.iter().filter_map(|name| vm.function_named(name));
     let uses_lookups = !stores_all && lookups.any(|func| functions.contains(&func));
-    let reading = Reading { vm, changed: &uses.changed, assigned, uses_lookups };
+    let record_use = RecordUse { vm, changed: &uses.changed, assigned, uses_lookups };
     let used = uses.read.get(index)?;
-    reading.is_immutable(plan.ty(), used, 0).then(|| uses.read.swap_remove(index))
+    record_use.is_immutable(plan.ty(), used, 0).then(|| uses.read.swap_remove(index))
 }
 
 /// How handlers use the records of connections.
-struct Reading<'v, 'p> {
+struct RecordUse<'v, 'p> {
     vm: &'v Vm<'p>,
     /// Types of records whose fields these handlers change.
     changed: &'v [TypeId],
@@ -130,7 +130,7 @@ const IMMUTABLE_RECORD: &str = "conn_id";
 /// Maximum nesting depth of records in a `connection` record.
 const MAX_DEPTH: usize = 3;
 
-impl Reading<'_, '_> {
+impl RecordUse<'_, '_> {
     /// Whether the parts of a record that handlers read are atomic values, or records that no script changes.
     fn is_immutable(&self, ty: TypeId, used: &UsedParts, depth: usize) -> bool {
         let types = &self.vm.p.types;

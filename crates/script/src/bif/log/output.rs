@@ -423,7 +423,7 @@ pub(super) fn write(
             if let Some(Sink::Ascii(writer)) = vm.m.state.log.writers.get(index).map(|w| &w.sink) {
                 for (from_extension, offsets) in &filter.sources {
                     let root = if *from_extension { &extension } else { record };
-                    show(root, offsets, |value| {
+                    with_field(root, offsets, |value| {
                         if row.is_default_format() && append_tsv(vm.p, &mut row, value, &mut budget)
                         {
                             return;
@@ -446,7 +446,7 @@ pub(super) fn write(
             let values: Vec<Value> = filter
                 .sources
                 .iter()
-                .map(|(of, offsets)| show(root(*of), offsets, Value::clone))
+                .map(|(of, offsets)| with_field(root(*of), offsets, Value::clone))
                 .collect();
             let mut fields = Vec::with_capacity(values.len());
             for value in &values {
@@ -478,17 +478,17 @@ pub(super) fn write(
     Ok(())
 }
 
-/// Calls `see` with a field of a record or of a nested record.
-fn show<R>(root: &Value, offsets: &[usize], see: impl FnOnce(&Value) -> R) -> R {
+/// Calls `f` with a field of a record or of a nested record.
+fn with_field<R>(root: &Value, offsets: &[usize], f: impl FnOnce(&Value) -> R) -> R {
     match (offsets, root) {
-        ([], _) => see(root),
-        ([offset], Value::Record(record)) => record.show(*offset, see),
+        ([], _) => f(root),
+        ([offset], Value::Record(record)) => record.show(*offset, f),
         ([outer, inner], Value::Record(record)) => record.show(*outer, |value| match value {
-            Value::Record(record) => record.show(*inner, see),
-            _ => see(&Value::Unset),
+            Value::Record(record) => record.show(*inner, f),
+            _ => f(&Value::Unset),
         }),
-        ([offset, rest @ ..], Value::Record(record)) => show(&record.get(*offset), rest, see),
-        _ => see(&Value::Unset),
+        ([offset, rest @ ..], Value::Record(record)) => with_field(&record.get(*offset), rest, f),
+        _ => f(&Value::Unset),
     }
 }
 
