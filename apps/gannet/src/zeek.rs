@@ -31,8 +31,8 @@ use gannet_event::ThreadAffinity;
 use gannet_filter::Filter;
 use gannet_log::Selection;
 use gannet_script::bridge;
+use gannet_script::bridge::RunOptions;
 use gannet_script::bridge::Source;
-use gannet_script::bridge::Start;
 
 use crate::memory;
 use crate::stdin;
@@ -155,7 +155,7 @@ impl Source for Captures {
         }
     }
 
-    fn run(&mut self, start: Start, listener: Box<dyn Listener>) -> Result<(), String> {
+    fn run(&mut self, run_options: RunOptions, listener: Box<dyn Listener>) -> Result<(), String> {
         let Some((mut packets, stop)) = self.open.take() else { return Ok(()) };
         let threads = match listener.affinity() {
             ThreadAffinity::Analysis => 1,
@@ -170,10 +170,10 @@ impl Source for Captures {
         let failure = Failure::default();
         let options = Options {
             threads,
-            ignore_checksums: self.ignore_checksums || start.ignore_checksums,
+            ignore_checksums: self.ignore_checksums || run_options.ignore_checksums,
             inner_protocols: self.inner_protocols,
-            scripted: start.scripted,
-            in_key_order: start.in_key_order,
+            scripted: run_options.scripted,
+            in_key_order: run_options.in_key_order,
             filter: self.filter.take(),
             extract: Some(Arc::new(Extractor(failure.clone()))),
             logs: gannet_log::Options {
@@ -182,12 +182,12 @@ impl Source for Captures {
             },
             ..Options::default()
         };
-        let mut engine = Engine::with_listener(options, start.interest, listener);
+        let mut engine = Engine::with_listener(options, run_options.interest, listener);
         let read = match packets {
             Packets::Capture(mut stream) => read(&mut stream, &stop, &mut engine),
             #[cfg(target_os = "linux")]
             Packets::Interface(link) => link.read(&stop, &mut engine),
-            Packets::None => advance(&stop, start.follows_clock, &mut engine),
+            Packets::None => advance(&stop, run_options.follows_clock, &mut engine),
         };
         if !bridge::failed() {
             engine.finish().map_err(|error| error.to_string())?;
@@ -202,7 +202,7 @@ impl Source for Captures {
 
 /// Advances time for scripts that run without packets.
 fn advance(stop: &Stop, follows_clock: bool, engine: &mut Engine) -> Result<(), String> {
-    while stop.requested().is_none() && !bridge::stops() && bridge::stays() {
+    while stop.requested().is_none() && !bridge::stops() && bridge::keeps_running() {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let now = i64::try_from(now.as_nanos()).unwrap_or(i64::MAX);
         let time = if follows_clock { Time::from_nanos(now) } else { Time::ZERO };

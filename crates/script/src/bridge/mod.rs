@@ -110,16 +110,16 @@ pub trait Source: Send {
     fn filter_check(&self) -> FilterCheck;
 
     /// Reads all packets on the calling thread (from an interface: until a signal arrives) and delivers the events of
-    /// `interest` to `listener`. Returns early once [`stops`] is true. Without packets, time advances while [`stays`] is true,
+    /// `interest` to `listener`. Returns early once [`stops`] is true. Without packets, time advances while [`keeps_running`] is true,
     /// until a signal arrives.
     ///
     /// # Errors
     /// Returns the error as one line; packets read before it count.
-    fn run(&mut self, start: Start, listener: Box<dyn Listener>) -> Result<(), String>;
+    fn run(&mut self, options: RunOptions, listener: Box<dyn Listener>) -> Result<(), String>;
 }
 
 /// Parameters of [`Source::run`].
-pub struct Start {
+pub struct RunOptions {
     /// Events that have a handler.
     pub interest: Interest,
     /// Whether only the analyzers that scripts register are started.
@@ -135,7 +135,7 @@ pub struct Start {
 
 /// Whether scripts keep the run alive without packets (`exit_only_after_terminate`).
 #[must_use]
-pub fn stays() -> bool {
+pub fn keeps_running() -> bool {
     RUN.with_borrow_mut(|run| {
         let Some(run) = run else { return false };
         let vm = run.machine.with(&mut run.program);
@@ -231,10 +231,10 @@ pub fn run(
         };
         RUN.set(Some(Box::new(run)));
         let read = source.run(
-            Start { interest, scripted, in_key_order, ignore_checksums, follows_clock },
+            RunOptions { interest, scripted, in_key_order, ignore_checksums, follows_clock },
             Box::new(Handlers { affinity }),
         );
-        let runs_on = !has_packets && !stops() && stays();
+        let runs_on = !has_packets && !stops() && keeps_running();
         let Some(mut run) = RUN.take() else { return 1 };
         for (path, error) in run.machine.state.traffic.dumps.finish() {
             run.machine.out.has_failed(&path, error);
