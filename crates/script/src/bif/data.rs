@@ -565,13 +565,14 @@ fn iterator_next(_: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     })))
 }
 
-fn iterator_value(vm: &mut Vm<'_>, args: &[Value], what: &str) -> Result<Value> {
+fn iterator_value(vm: &mut Vm<'_>, args: &[Value], container: &str) -> Result<Value> {
     let item = with_iterator(args, |iterator| iterator.items.get(iterator.at).cloned());
     if item.is_none() {
-        vm.builtin_error(format!("attempt to retrieve value of invalid {what} iterator"));
+        vm.builtin_error(format!("attempt to retrieve value of invalid {container} iterator"));
     }
     // An unset field of a record yields no data.
-    let item = item.map(|(item, _)| item).filter(|item| what != "record" || *item != Data::Nil);
+    let item =
+        item.map(|(item, _)| item).filter(|item| container != "record" || *item != Data::Nil);
     wrapped(vm, item)
 }
 

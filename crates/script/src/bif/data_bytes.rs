@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn data_is_the_same_after_it_was_written() {
+    fn data_survives_a_round_trip() {
         let plain = [
             Data::Nil,
             Data::Bool(true),
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_nested_too_deep_is_not_written_and_not_read() {
+    fn data_nested_too_deep_is_refused() {
         let nested = |depth| {
             let mut data = Data::Nil;
             for _ in 0..depth {
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_and_numbers_of_elements_are_not_trusted() {
+    fn invalid_lengths_and_counts_are_refused() {
         for kind in [kind::STRING, kind::ENUM, kind::SET, kind::TABLE, kind::VECTOR] {
             let mut bytes = Vec::new();
             write_len(&mut bytes, kind, usize::MAX);

@@ -467,9 +467,9 @@ struct RowPosition {
 
 impl RowPosition {
     /// Warns that a row is skipped, because a value that is not optional is missing.
-    fn warn_missing(&self, vm: &mut Vm<'_>, what: &str, name: Name) {
+    fn warn_missing(&self, vm: &mut Vm<'_>, part: &str, name: Name) {
         let name = vm.p.name(name);
-        let text = format!("Skipping input with missing non-optional value ({what} field {name})");
+        let text = format!("Skipping input with missing non-optional value ({part} field {name})");
         let text = match self.line {
             Some(line) => format!("{}:{line}: {text}", self.source),
             None => text,

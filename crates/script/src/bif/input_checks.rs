@@ -58,13 +58,18 @@ fn parameters(vm: &Vm<'_>, func: TypeId) -> Vec<TypeId> {
 }
 
 /// The parameter types of the event in a field of the description; `None` if the field is unset.
-fn event(vm: &Vm<'_>, description: &Value, name: &str, what: &str) -> Checked<Option<Vec<TypeId>>> {
+fn event(
+    vm: &Vm<'_>,
+    description: &Value,
+    name: &str,
+    label: &str,
+) -> Checked<Option<Vec<TypeId>>> {
     match field(vm, description, name) {
         Value::Unset => Ok(None),
         Value::Func(func) => {
             let is_event = vm.p.types.func(func.ty).is_some_and(|ty| ty.flavor == Flavor::Event);
             if !is_event {
-                return Err(format!("{what} is a function, not an event"));
+                return Err(format!("{label} is a function, not an event"));
             }
             Ok(Some(parameters(vm, func.ty)))
         }
@@ -267,9 +272,9 @@ fn table_event(
     if let (Some(value), [fourth]) = (value, rest)
         && !vm.p.same_type(*fourth, value)
     {
-        let what = if want_record { "attributes do" } else { "attribute does" };
+        let label = if want_record { "attributes do" } else { "attribute does" };
         return Err(format!(
-            "Table event's value {what} not match. Need '{}', got '{}'",
+            "Table event's value {label} not match. Need '{}', got '{}'",
             text(vm, value),
             text(vm, *fourth)
         ));

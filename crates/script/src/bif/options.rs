@@ -103,8 +103,8 @@ fn conn_weird(vm: &mut Vm<'_>, [name, connection, addl, source]: [Value; 4]) {
 /// Whether sampling permits a weird; `scope` identifies its hosts, connection or file.
 fn permits_weird(vm: &mut Vm<'_>, name: &Value, scope: &[String]) -> bool {
     vm.m.state.traffic.counts.weird(name.str_bytes());
-    let contains = |vm: &Vm<'_>, what: Sampling| {
-        let set = sampling(vm, what);
+    let contains = |vm: &Vm<'_>, parameter: Sampling| {
+        let set = sampling(vm, parameter);
         set.table().is_some_and(|set| set.find(std::slice::from_ref(name)).is_some())
     };
     if contains(vm, Sampling::Whitelist) {
@@ -146,9 +146,9 @@ impl Sampling {
     }
 }
 
-fn sampling(vm: &Vm<'_>, what: Sampling) -> Value {
-    let set = vm.m.state.weirds.settings[what as usize].clone();
-    set.unwrap_or_else(|| vm.global_named(what.option()))
+fn sampling(vm: &Vm<'_>, parameter: Sampling) -> Value {
+    let set = vm.m.state.weirds.settings[parameter as usize].clone();
+    set.unwrap_or_else(|| vm.global_named(parameter.option()))
 }
 
 /// Copies a set, so that later changes in scripts have no effect.
@@ -156,20 +156,20 @@ fn copied(vm: &mut Vm<'_>, value: &Value) -> Value {
     vm.try_copy(value).unwrap_or_else(|| value.clone())
 }
 
-fn get_sampling(vm: &mut Vm<'_>, what: Sampling) -> Result<Value> {
-    let value = sampling(vm, what);
+fn get_sampling(vm: &mut Vm<'_>, parameter: Sampling) -> Result<Value> {
+    let value = sampling(vm, parameter);
     Ok(copied(vm, &value))
 }
 
-fn set_sampling(vm: &mut Vm<'_>, args: &[Value], what: Sampling) -> Result<Value> {
-    vm.m.state.weirds.settings[what as usize] = Some(copied(vm, arg(args, 0)));
+fn set_sampling(vm: &mut Vm<'_>, args: &[Value], parameter: Sampling) -> Result<Value> {
+    vm.m.state.weirds.settings[parameter as usize] = Some(copied(vm, arg(args, 0)));
     pass_sampling(vm);
     Ok(Value::Bool(true))
 }
 
 /// Passes the parameters of weird sampling to the analysis.
 pub(crate) fn pass_sampling(vm: &mut Vm<'_>) {
-    let names = |what| match sampling(vm, what) {
+    let names = |parameter| match sampling(vm, parameter) {
         Value::Table(table) => {
             let keys = table.keys().into_iter();
             let name = |key: Value| Some(crate::value::table::parts(&key).first()?.text());
@@ -183,7 +183,8 @@ pub(crate) fn pass_sampling(vm: &mut Vm<'_>) {
     let duration = (sampling(vm, Sampling::Duration).double() * 1e9) as u64;
     let numbers =
         [(Sampling::Threshold, threshold), (Sampling::Rate, rate), (Sampling::Duration, duration)];
-    let settings = numbers.map(|(what, value)| Command::Setting { name: what.option(), value });
+    let settings =
+        numbers.map(|(parameter, value)| Command::Setting { name: parameter.option(), value });
     let commands = &mut vm.m.state.traffic.commands;
     commands.extend(settings);
     commands.push(Command::WeirdNames { exempt, global });
@@ -367,7 +368,7 @@ mod tests {
     use super::SampledWeirds;
 
     #[test]
-    fn as_many_weirds_as_the_limit_are_counted_and_not_more() {
+    fn at_most_the_limit_of_weirds_is_remembered() {
         let half = SampledWeirds::REMEMBERED / 2;
         for n in [10, 1_000, 100_000, 200_000] {
             let mut weirds = SampledWeirds::default();

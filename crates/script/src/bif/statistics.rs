@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_of_the_kernel_are_read() {
+    fn proc_files_are_parsed() {
         let stat = "7 (a) name) R 1 7 7 0 -1 4194304 110 0 3 0 250 75 0 0 20 0 1 0 4200 1000 20";
         let status = "Name:\ta\nVmHWM:\t    20 kB\nnonvoluntary_ctxt_switches:\t9\n";
         let expected = Process {

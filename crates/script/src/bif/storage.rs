@@ -594,7 +594,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn backends_that_are_closed_or_dropped_leave_nothing() {
+    fn closed_and_dropped_backends_are_removed() {
         let store = || store::Store::open(":memory:", "t", 0.0, &[]).ok();
         let made = |store| {
             Rc::new(RefCell::new(Backend {

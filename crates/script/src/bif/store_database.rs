@@ -255,7 +255,7 @@ mod sqlite {
         }
 
         #[test]
-        fn entries_are_there_when_a_database_is_opened_again() {
+        fn entries_persist_across_opens() {
             let config = config("again.sqlite");
             let (mut database, entries) = Database::open(&config).unwrap();
             assert!(entries.is_empty());
@@ -283,7 +283,7 @@ mod sqlite {
         }
 
         #[test]
-        fn the_folder_of_a_database_is_made() {
+        fn missing_directories_are_created() {
             let mut config = config("folder");
             config.path.push_str("/of/stores.sqlite");
             assert!(Database::open(&config).unwrap().1.is_empty());
@@ -291,7 +291,7 @@ mod sqlite {
         }
 
         #[test]
-        fn stores_of_other_programs_and_other_files_are_refused() {
+        fn foreign_databases_and_files_are_refused() {
             let mut config = config("other.sqlite");
             let other = Connection::open(&config.path).unwrap();
             let made = "create table store (key blob primary key, value blob, expiry integer);\

@@ -387,9 +387,9 @@ fn in_condition(vm: &mut Vm<'_>, name: &str) -> bool {
     evaluating
 }
 
-fn failed(vm: &mut Vm<'_>, what: &str, path: &str, error: &std::io::Error) -> Value {
+fn failed(vm: &mut Vm<'_>, action: &str, path: &str, error: &std::io::Error) -> Value {
     let reason = system_text(error);
-    vm.report(Severity::Warning, format!("{what} '{path}': {reason}"));
+    vm.report(Severity::Warning, format!("{action} '{path}': {reason}"));
     Value::Bool(false)
 }
 
@@ -410,9 +410,9 @@ fn command(vm: &Vm<'_>, line: &[u8]) -> Command {
 }
 
 /// Whether the run is a sandbox, in which scripts start no processes and change no files; reports an error if so.
-pub(crate) fn refused_in_sandbox(vm: &mut Vm<'_>, what: &str) -> bool {
+pub(crate) fn refused_in_sandbox(vm: &mut Vm<'_>, action: &str) -> bool {
     if vm.m.state.sandbox {
-        vm.builtin_error(format!("{what} is not allowed in a sandbox"));
+        vm.builtin_error(format!("{action} is not allowed in a sandbox"));
     }
     vm.m.state.sandbox
 }

@@ -539,7 +539,7 @@ mod tests {
     }
 
     #[test]
-    fn few_metrics_are_inserted_one_by_one() {
+    fn short_lists_use_insertion_sort() {
         let all = [("a", "y"), ("a", "x"), ("b", "y"), ("b", "x"), ("c", "x"), ("long", "w")];
         let mut all = all.map(|(name, value)| metric(name, value));
         sort_for_tests(&mut all);

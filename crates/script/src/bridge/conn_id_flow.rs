@@ -236,7 +236,7 @@ global other: event(id: conn_id);
     }
 
     #[test]
-    fn ends_of_records_are_followed_through_locals_calls_and_events() {
+    fn conn_ids_of_records_are_tracked_through_locals_calls_and_events() {
         for code in [
             "event raised(c: connection) { print connection_exists(c$id); }",
             "event raised(c: connection) { local i = c$id; print connection_exists(i); }",
@@ -252,7 +252,7 @@ global other: event(id: conn_id);
     }
 
     #[test]
-    fn other_ends_are_those_of_any_connection() {
+    fn other_conn_ids_may_name_any_connection() {
         for other in [
             "event raised(c: connection) { print connection_exists(conn_id($a=1)); }",
             "event raised(c: connection) { local i = c$id; i = conn_id($a=1);

@@ -419,7 +419,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_of_link_layer_addresses_are_known_again() {
+    fn texts_of_link_layer_addresses_are_cached() {
         let texts = RefCell::default();
         let address = [0, 0x1f, 0xe2, 9, 0xab, 0xff];
         let text = l2_text(&texts, address);

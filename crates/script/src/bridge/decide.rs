@@ -249,7 +249,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn networks_hold_addresses_of_their_prefix() {
+    fn networks_contain_addresses_with_their_prefix() {
         let mut prefix = [0; 16];
         prefix[10..14].copy_from_slice(&[0xff, 0xff, 192, 0]);
         let mut filter = AddressFilter { prefix, width: 112, flags: 0, probability: 1.0 };

@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn hashes_that_come_late_have_the_beginning_that_comes_again() {
+    fn hashes_added_late_use_the_replayed_beginning() {
         let mut hashes = Hashes::default();
         hashes.set("Files::ANALYZER_SHA512", true);
         hashes.update(0, b"a");

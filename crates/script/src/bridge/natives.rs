@@ -903,7 +903,7 @@ mod tests {
     }
 
     #[test]
-    fn handlers_of_violations_know_the_number_of_their_analyzer() {
+    fn handlers_of_violations_have_the_id_of_their_analyzer() {
         let lookup = "lookup_connection_analyzer_id(cid, atype)";
         assert_eq!(scripts_query("", ""), (false, false));
         assert_eq!(scripts_query(&format!("print {lookup};"), ""), (false, false));

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_record_is_that_of_the_same_bytes() {
+    fn the_last_record_is_reused_for_equal_bytes() {
         let bytes = [1, 2, 3, 4];
         let mut last = LastRecord::default();
         assert_eq!(last.get_if_equal(&mut Reader::new(&bytes)).map(|value| value.count()), None);

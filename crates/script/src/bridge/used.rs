@@ -265,7 +265,7 @@ global f: function(o: Inner): count;
     }
 
     #[test]
-    fn what_a_field_that_is_not_set_prevents_is_not_used() {
+    fn code_guarded_by_an_unset_field_is_ignored() {
         for handler in [
             "event e(o: Outer, s: string) { if ( o?$i ) print o, s; }",
             "event e(o: Outer, s: string) { if ( o?$i && o$i$a > 3 ) { print o, s; } }",
@@ -300,7 +300,7 @@ global f: function(o: Inner): count;
     }
 
     #[test]
-    fn what_goes_elsewhere_is_used_as_a_whole() {
+    fn escaping_values_are_used_entirely() {
         for handler in [
             "event e(o: Outer, s: string) { local l = o; print l$n; }",
             "event e(o: Outer, s: string) { o$n = 3; print o; }",

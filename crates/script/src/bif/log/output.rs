@@ -1069,7 +1069,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_number_whose_use_is_longest_ago_comes_first() {
+    fn the_least_recently_used_index_is_evicted() {
         let mut recent = RecentlyUsed::default();
         assert_eq!(recent.pop(), None);
         assert!([3, 0, 7, 5].into_iter().all(|number| recent.touch(number)));
