@@ -1,8 +1,9 @@
 //! The typed, resolved AST.
 //!
-//! Every node carries its type; names are resolved to globals and locals, fields to offsets; each conversion that Zeek makes is a
-//! node of its own ([`ExprKind::Coerce`]). Nodes keep what Zeek's text of them shows (written parentheses, canonical operand order), because
-//! messages and printed functions contain it.
+//! Every node carries its type. Names are resolved to globals and locals, fields to offsets. Each implicit
+//! conversion of Zeek is a node of its own ([`ExprKind::Coerce`]). Nodes keep the properties that Zeek's text
+//! of them shows (parentheses in the source, canonical operand order), because messages and printed functions
+//! contain that text.
 
 use std::rc::Rc;
 
@@ -41,22 +42,23 @@ pub enum ExprKind {
     TypeValue(TypeId),
     /// `_`, on the left side only.
     Blank,
-    /// A local of the body that the expression is in: variable, parameter or capture; with its name.
+    /// A local of the body that contains the expression: variable, parameter or capture; with its name.
     Local(LocalId, Name),
     /// A global variable, constant, option or function.
     Global(GlobalId),
     /// An operator with one operand.
     Unary(UnaryOp, ExprId),
-    /// An operator with two operands, which have the types that the operator needs: numbers are of the same type,
-    /// or time and interval as [`BinaryOp`] says. Where the result is a vector, operands that are vectors are
-    /// taken element by element.
+    /// An operator with two operands of the types that the operator needs: numbers have the same type, times
+    /// and intervals are mixed as [`BinaryOp`] lists. Where the result is a vector, the operator applies to
+    /// vector operands element by element.
     Binary(BinaryOp, ExprId, ExprId),
     /// `a ? b : c`; element by element where `a` is a vector.
     Conditional(ExprId, ExprId, ExprId),
-    /// `k in t`, one key expression per index type; a list of one otherwise. `!in` is a [`UnaryOp::Not`] around it.
+    /// `k in t`, with one key expression per index type of a table; for other containers a list of one. `!in`
+    /// is a [`UnaryOp::Not`] around it.
     In(ExprId, ExprId),
-    /// `t[k1, k2]` on tables, `v[i]` on vectors, `s[i]` on strings, `a[..]` on `any` holding a list. The operands are the base and the index: a
-    /// [`ExprKind::List`] for tables.
+    /// `t[k1, k2]` on tables, `v[i]` on vectors, `s[i]` on strings, `a[..]` on an `any` that holds a list. The
+    /// operands are the base and the index, an [`ExprKind::List`] for tables.
     Index(ExprId, ExprId),
     /// `v[a:b]`, `s[a:b]`: base, from, to. Omitted bounds are 0 or `|base|`.
     Slice(ExprId, ExprId, ExprId),
@@ -64,23 +66,26 @@ pub enum ExprKind {
     Field(ExprId, u32),
     /// `r?$f`: record and offset.
     HasField(ExprId, u32),
-    /// `$f = e` outside of a record constructor that takes it.
+    /// `$f = e` that is not part of a record constructor.
     FieldAssign(Name, ExprId),
-    /// `[$a=1, $b=2]`, `record($a=1)` or `R($a=1)`. For a plain one the type is an anonymous record of exactly these fields.
+    /// `[$a=1, $b=2]`, `record($a=1)` or `R($a=1)`. Without a type name, the type is an anonymous record of
+    /// exactly these fields.
     Record(RecordConstructor),
-    /// `table([k]=v, …)`, also of a `{ … }`. Keys are complete: products are expanded.
+    /// `table([k]=v, …)`, also written `{ … }`. A key that is a list of alternatives is expanded into all
+    /// combinations.
     Table(TableConstructor),
-    /// `set(k, …)`, also of a `{ … }`.
+    /// `set(k, …)`, also written `{ … }`.
     Set(SetConstructor),
     /// `vector(e, …)`.
     Vector(Vec<ExprId>),
-    /// `a, b`: the index of a table, arguments, a `{ … }` before its use is known.
+    /// `a, b`: the index of a table, arguments, or a `{ … }` whose type is not yet known.
     List(Vec<ExprId>),
-    /// `left = right`. `left` is a local, a global, [`ExprKind::Index`], [`ExprKind::Field`], or a [`ExprKind::List`]
-    /// of names that the right side, an `any` with a list of values, is spread over.
+    /// `left = right`. `left` is a local, a global, [`ExprKind::Index`], [`ExprKind::Field`], or an
+    /// [`ExprKind::List`] of names that the elements of `right` are assigned to; `right` is then an `any` that
+    /// holds a list.
     Assign(ExprId, ExprId),
-    /// `left += right` that is not arithmetic: strings, patterns, sets, tables, and vectors, to which an element or another
-    /// vector is appended ([`AddTo`]).
+    /// `left += right` on strings, patterns, sets, tables and vectors, to which an element or another vector is
+    /// appended ([`AddTo`]).
     AddTo(AddTo, ExprId, ExprId),
     /// `left -= right` on sets, tables, numbers, times and intervals.
     RemoveFrom(ExprId, ExprId),
@@ -88,8 +93,8 @@ pub enum ExprKind {
     Add(ExprId),
     /// `delete t[k]`, `delete r$f`, `delete t`.
     Delete(ExprId),
-    /// A call of a function or of a hook by `hook f(x)`; there is one argument for each parameter, defaults among them,
-    /// except where the parameters are `va_args: any`.
+    /// A call of a function, or of a hook by `hook f(x)`. It has one argument for each parameter, defaults
+    /// included, except where the parameters are `va_args: any`.
     Call(Call),
     /// `function [captures] (params) { … }`.
     Lambda(Rc<Lambda>),
@@ -167,7 +172,7 @@ pub enum BinaryOp {
     NotEqual,
 }
 
-/// What `+=` does.
+/// The effect of `+=`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum AddTo {
     /// `left = left + right`: strings.
@@ -180,35 +185,35 @@ pub enum AddTo {
     Append,
     /// All elements of another vector.
     AppendAll,
-    /// Numbers, times and intervals (Zeek keeps the form where it does not matter to the text): `left = left + right`.
+    /// Numbers, times and intervals where Zeek prints `+=`: `left = left + right`.
     Arithmetic,
 }
 
 /// Conversions.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Coercion {
-    /// Between bool-free numbers: count, int, double, and to time or interval from the literal 0.
+    /// Between count, int and double, and from the literal 0 to time or interval.
     Arithmetic,
     /// A vector of numbers to a vector of other numbers.
     ArithmeticVector,
-    /// A record to another: fields by name into a new record.
+    /// A record to another record type: fields are copied by name into a new record.
     Record,
-    /// An empty `table()` or `set()` to the type that it takes on.
+    /// An empty `table()` or `set()` to the type that the context requires.
     Table,
-    /// An empty `vector()`, or one whose elements are coerced.
+    /// An empty `vector()`, or a vector whose elements are coerced.
     Vector,
     /// A function whose type differs in names and attributes only.
     Function,
-    /// Any value to `any`. Has no text.
+    /// Any value to `any`. Invisible in Zeek's text.
     ToAny,
-    /// `any` to a type, checked at run time. Has no text.
+    /// `any` to a type, checked at run time. Invisible in Zeek's text.
     FromAny,
 }
 
 /// A record constructor.
 #[derive(Clone, Debug)]
 pub struct RecordConstructor {
-    /// Offsets in the expression's type, and values, in the order in which they were written.
+    /// Offsets in the expression's type, with values, in source order.
     pub fields: Vec<(u32, ExprId)>,
     /// The names of these fields.
     pub names: Vec<Name>,
@@ -241,7 +246,7 @@ pub struct Call {
     pub callee: ExprId,
     /// Arguments.
     pub args: Vec<ExprId>,
-    /// How many of them were written; defaults were added for the others.
+    /// Number of arguments in the source; the others are defaults.
     pub written: u32,
     /// Whether it is in the condition of a `when`: only there asynchronous functions may delay.
     pub in_when: bool,
@@ -254,7 +259,7 @@ pub struct EventCall {
     pub event: GlobalId,
     /// Arguments, one for each parameter of the canonical prototype.
     pub args: Vec<ExprId>,
-    /// How many of them were written.
+    /// Number of arguments in the source; the others are defaults.
     pub written: u32,
 }
 
@@ -270,9 +275,9 @@ pub struct Lambda {
 /// A captured variable.
 #[derive(Clone, Copy, Debug)]
 pub struct Capture {
-    /// The local outside.
+    /// The local of the enclosing body.
     pub outer: LocalId,
-    /// The local inside: it keeps its value between calls of the same function value.
+    /// The local of the lambda's body. It keeps its value between calls of the same function value.
     pub inner: LocalId,
     /// Whether `copy` precedes it.
     pub deep: bool,
@@ -296,7 +301,7 @@ impl Default for Stmt {
 /// Kinds of statements.
 #[derive(Clone, Debug)]
 pub enum StmtKind {
-    /// Nothing, also a `local x: T;` (see [`Body::inits`]).
+    /// The empty statement, also for `local x: T;` (see [`Body::inits`]).
     Null,
     /// `{ … }`.
     List(Vec<StmtId>),
@@ -304,7 +309,7 @@ pub enum StmtKind {
     Expr(ExprId),
     /// `print …`.
     Print(Vec<ExprId>),
-    /// `if`; the last part is `else`.
+    /// `if` with its condition, its body and the body of `else`.
     If(ExprId, StmtId, Option<StmtId>),
     /// `while`.
     While(ExprId, StmtId),
@@ -333,11 +338,12 @@ pub enum StmtKind {
 /// A `for`.
 #[derive(Clone, Debug)]
 pub struct For {
-    /// Loop variables, `None` for `_`. One for vectors and strings; as many as index types for tables, or a single `None`.
+    /// Loop variables, `None` for `_`: one for vectors and strings; for tables one per index type, or a single
+    /// `None`.
     pub vars: Vec<Option<LocalId>>,
-    /// The variable of the value.
+    /// The variable that receives the value.
     pub value: Option<LocalId>,
-    /// Whether a value variable was written (`_` among them).
+    /// Whether the source has a value variable, including `_`.
     pub has_value: bool,
     /// The container to iterate over.
     pub over: ExprId,
@@ -359,9 +365,9 @@ pub struct Switch {
 pub struct Case {
     /// Labels: constants, coerced to the type of the value.
     pub values: Vec<ExprId>,
-    /// Labels: types, with the variable that takes the value (`type T as x`).
+    /// Labels that are types, with the variable that receives the value (`type T as x`).
     pub types: Vec<(TypeId, Option<LocalId>)>,
-    /// Whether it is (also) `default`.
+    /// Whether `default` is one of its labels.
     pub default: bool,
     /// The body: a [`StmtKind::List`].
     pub body: StmtId,
@@ -398,27 +404,27 @@ pub struct Function {
     pub ty: TypeId,
     /// Function, event or hook.
     pub flavor: Flavor,
-    /// Bodies in the order in which they run: by falling priority, then as loaded. A function has one, a built-in or
-    /// only declared function none.
+    /// Bodies in the order in which they run: by descending priority, then in load order. A function has one
+    /// body; a function that is built in or only declared has none.
     pub bodies: Vec<BodyId>,
 }
 
 /// A body with its frame.
 #[derive(Clone, Debug)]
 pub struct Body {
-    /// Whose it is; `None` for statements at file level and for initializers.
+    /// The function that it belongs to; `None` for statements at file level and for initializers.
     pub func: Option<FuncId>,
-    /// Locals: parameters first. A [`LocalId`] is the slot.
+    /// Locals, parameters first. A [`LocalId`] is the slot.
     pub locals: Arena<LocalId, Local>,
     /// For each parameter of the body, in slot order, the position of its argument among the canonical parameters.
     pub params: Vec<u32>,
-    /// Locals declared without an initializer: on entry, containers and records among them get empty values.
+    /// Locals declared without an initializer: on entry, those of container and record types get empty values.
     pub inits: Vec<LocalId>,
     /// The statement.
     pub stmt: StmtId,
     /// `&priority`.
     pub priority: i64,
-    /// `&group`s, the implicit one of the module not among them.
+    /// Names in `&group`, without the implicit group of the module.
     pub groups: Vec<Box<str>>,
     /// The module in which it was written.
     pub module: Name,
@@ -435,9 +441,9 @@ pub struct Local {
     pub name: Name,
     /// Its type.
     pub ty: TypeId,
-    /// What kind it is.
+    /// Parameter, variable, constant, loop variable or capture.
     pub kind: LocalKind,
-    /// Attributes: those of a table go with its initial value.
+    /// Attributes. Those of a table apply to its initial value.
     pub attrs: Attrs,
     /// Where it was declared.
     pub span: Span,

@@ -1,8 +1,8 @@
 //! Documentation in a script's text: `##` before a declaration, `##<` after it, `##!` of the whole script.
 //!
-//! The parser drops comments. Few scripts ask for documentation, so the text is searched only when one does.
+//! The parser drops comments, so a request for documentation searches the source text.
 
-/// The lines of documentation of the declaration that begins at the offset `start`.
+/// The documentation lines of the declaration that begins at offset `start`.
 pub(crate) fn of_declaration(text: &[u8], start: usize) -> Vec<u8> {
     let start = start.min(text.len());
     let mut lines = before(&text[..start]);
@@ -10,7 +10,7 @@ pub(crate) fn of_declaration(text: &[u8], start: usize) -> Vec<u8> {
     lines.join(&b'\n')
 }
 
-/// The lines of documentation of a script.
+/// The documentation lines of a script.
 pub(crate) fn of_script(text: &[u8]) -> Vec<u8> {
     let lines: Vec<_> = text
         .split(|byte| *byte == b'\n')
@@ -20,17 +20,18 @@ pub(crate) fn of_script(text: &[u8]) -> Vec<u8> {
     lines.join(&b'\n')
 }
 
-/// The lines of documentation above the definition of a function whose name begins at the offset `start`.
+/// The documentation lines above the definition of a function whose name begins at offset `start`.
 pub(crate) fn of_body(text: &[u8], start: usize) -> Vec<u8> {
     before(&text[..start.min(text.len())]).join(&b'\n')
 }
 
-/// The `##` lines that end `text`. Empty lines and other comments between them do not part them.
+/// The `##` lines at the end of `text`. Empty lines and other comments may stand between them.
 fn before(text: &[u8]) -> Vec<&[u8]> {
     let mut lines = Vec::new();
     let mut rest = text;
     let Some(end) = rest.iter().rposition(|byte| *byte == b'\n') else { return lines };
-    // A keyword such as `global` may be before a name. Other code takes the comments above it.
+    // A keyword such as `global` may precede the name. After other code, the comments above belong to that
+    // code.
     let is_keyword = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_whitespace();
     if !rest[end..].iter().all(is_keyword) {
         return lines;
@@ -56,7 +57,7 @@ fn before(text: &[u8]) -> Vec<&[u8]> {
 /// The `##<` comments between the end of the declaration that `text` begins with and the next token.
 fn after(text: &[u8]) -> Vec<&[u8]> {
     let mut rest = declaration_end(text);
-    // Only comments are between the last name of an enumeration and what closes that.
+    // Between the last name of an enumeration and its closing bracket are only comments.
     let name = text.iter().take_while(|byte| byte.is_ascii_alphanumeric() || b"_:".contains(byte));
     let behind_name = &text[name.count()..];
     if rest.first().is_some_and(|byte| b")]}".contains(byte)) {
@@ -76,7 +77,7 @@ fn after(text: &[u8]) -> Vec<&[u8]> {
     }
 }
 
-/// What follows the `;`, or the `,` of an enumeration, that ends a declaration.
+/// The text after the `;`, or the `,` of an enumeration, that ends a declaration.
 fn declaration_end(text: &[u8]) -> &[u8] {
     let mut depth = 0_usize;
     let mut at = 0;
@@ -94,7 +95,7 @@ fn declaration_end(text: &[u8]) -> &[u8] {
                 depth -= 1;
                 let rest = &text[at + 1..];
                 let goes_on = matches!(rest.trim_ascii_start().first(), Some(b';' | b'&'));
-                // The body of a function has no `;` behind it.
+                // The body of a function has no `;` after it.
                 if depth == 0 && *byte == b'}' && !goes_on {
                     return rest;
                 }
@@ -121,7 +122,7 @@ fn string_end(text: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// A comment without the blank that parts it from its mark.
+/// A comment without the blank after its marker.
 fn without_blank(line: &[u8]) -> &[u8] {
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     line.strip_prefix(b" ").unwrap_or(line)
@@ -200,7 +201,7 @@ global other = 2; ##< Another.
 
     proptest::proptest! {
         #[test]
-        fn any_text_and_place_are_survived(
+        fn any_text_and_offset_are_accepted(
             text in proptest::collection::vec(proptest::sample::select(b"##<!;,\"\\{}()\n a".to_vec()), 0..60),
             start in 0_usize..70,
         ) {

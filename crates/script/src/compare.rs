@@ -1,20 +1,20 @@
-//! Comparing types: which are the same, which can be promoted to which, and what several merge to.
+//! Comparing types: equality, promotion, and the merged type of several.
 
 use crate::ids::{Name, TypeId};
 use crate::program::Program;
 use crate::types::{Attr, AttrKind, FuncType, RecordType, TableType, Tag, Type, find_attr};
 
-/// Deeper types are taken to be the same: only hostile programs have them.
+/// Deeper types are considered the same: only hostile programs contain them.
 const MAX_DEPTH: usize = 256;
 
 impl Program {
-    /// Whether the two types are the same: by structure; `any` is the same as all; enums by name.
+    /// Whether the two types are the same: by structure; `any` equals every type; enums compare by name.
     #[must_use]
     pub fn same_type(&self, one: TypeId, other: TypeId) -> bool {
         self.same(one, other, &mut Vec::new())
     }
 
-    /// Whether the types of two lists are the same, one after another.
+    /// Whether two lists contain the same types in the same order.
     #[must_use]
     pub fn same_types(&self, one: &[TypeId], other: &[TypeId]) -> bool {
         self.same_list(one, other, &mut Vec::new())
@@ -52,7 +52,7 @@ impl Program {
         same
     }
 
-    /// Enums are the same where their names are; `AllAnalyzers::Tag` takes the tags of all analyzers.
+    /// Enums are the same if their names are; `AllAnalyzers::Tag` accepts the tags of all analyzers.
     fn same_enum(&self, one: TypeId, other: TypeId) -> bool {
         let (one, other) = (self.types.data(one).name, self.types.data(other).name);
         if one == other {
@@ -119,7 +119,7 @@ impl Program {
         self.same_params(one, other, &mut Vec::new())
     }
 
-    /// Whether a record of type `from` can become one of type `to`, as far as its fields are in both.
+    /// Whether a record of type `from` converts to type `to`: fields that both have must be compatible.
     #[must_use]
     pub fn record_promotable(&self, to: TypeId, from: TypeId) -> bool {
         self.promotable(to, from, 0)
@@ -140,7 +140,7 @@ impl Program {
         })
     }
 
-    /// Whether numbers of type `from` become ones of type `to` without asking: count to int to double.
+    /// Whether numbers of type `from` convert to `to` implicitly: count to int to double.
     #[must_use]
     pub fn arithmetic_promotable(&self, to: TypeId, from: TypeId) -> bool {
         let (to, from) = (self.types.tag(to), self.types.tag(from));
@@ -160,8 +160,8 @@ impl Program {
         }
     }
 
-    /// Whether `from` is an empty `vector()`'s type, and `to` a vector. Records with an empty `set()` or `table()` whose type is
-    /// not given are no others' subset.
+    /// Whether `from` is the type of an empty `vector()`, and `to` a vector type. Unlike an empty vector, an
+    /// empty `set()` or `table()` in a record does not make that record compatible with another record type.
     #[must_use]
     pub fn fits_empty_vector(&self, to: TypeId, from: TypeId) -> bool {
         from == TypeId::UNSPECIFIED_VECTOR && self.types.element(to).is_some()
@@ -179,26 +179,26 @@ impl Program {
         }
     }
 
-    /// The type of the elements where it is a vector, else the type.
+    /// The element type if `ty` is a vector, otherwise `ty`.
     #[must_use]
     pub fn scalar(&self, ty: TypeId) -> TypeId {
         self.types.element(ty).unwrap_or(ty)
     }
 
-    /// The kind of the elements where it is a vector, else the kind.
+    /// The kind of the elements if `ty` is a vector, otherwise the kind of `ty`.
     #[must_use]
     pub fn scalar_tag(&self, ty: TypeId) -> Tag {
         self.types.tag(self.scalar(ty))
     }
 }
 
-/// Whether it is a number: count, int or double.
+/// Whether the kind is a number: count, int or double.
 #[must_use]
 pub fn is_arithmetic(tag: Tag) -> bool {
     matches!(tag, Tag::Count | Tag::Int | Tag::Double)
 }
 
-/// Whether it is count or int.
+/// Whether the kind is count or int.
 #[must_use]
 pub fn is_integral(tag: Tag) -> bool {
     matches!(tag, Tag::Count | Tag::Int)
@@ -214,7 +214,7 @@ pub fn max_tag(one: Tag, other: Tag) -> Tag {
     }
 }
 
-/// Whether attributes are the same; two expressions are where they are one.
+/// Whether two lists of attributes are the same; attribute expressions compare by identity.
 #[must_use]
 pub fn same_attrs(one: &[Attr], other: &[Attr]) -> bool {
     one.len() == other.len()

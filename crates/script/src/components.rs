@@ -155,7 +155,7 @@ const FILE_ANALYZERS: &[&str] = &[
 /// Events that analyzers raise and that no script declares.
 pub(crate) const RAISED_EVENTS: &[&str] = &["ZIP::end_of_directory", "ZIP::file"];
 
-/// A type, the beginning of its values' names, and the rest of them.
+/// Enum types, the prefix of their values' names, and the remainder of each name.
 const OTHERS: &[(&str, &str, &[&str])] = &[
     (
         "Input::Reader",
@@ -182,7 +182,7 @@ const BOOL_FUNCTIONS: &[&str] = &["__init_primary_bifs"];
 /// Declares the enums and their values.
 pub fn declare(program: &mut Program) {
     declare_functions(program);
-    // `AllAnalyzers::Tag` has the values of three other enums: numbers must not collide.
+    // `AllAnalyzers::Tag` has the values of three other enums: their numbers must not collide.
     let mut all = EnumType::default();
     for (module, names, first) in [
         ("Analyzer", ANALYZERS, 1),
@@ -194,8 +194,8 @@ pub fn declare(program: &mut Program) {
         add_enum(program, &format!("{module}::Tag"), values, true);
     }
     add_enum(program, "AllAnalyzers::Tag", all.values, false);
-    // Scripts of ZIP files use this type ahead of its declaration. Values print as the first of their names, which are
-    // those of Spicy.
+    // Scripts for ZIP files use this type before its declaration. A value prints as its first name, which is
+    // the name that Spicy gives it.
     let methods = [
         ("ZIP::CompressionMethod_Uncompressed", 0),
         ("ZIP::CompressionMethod_Deflate", 8),

@@ -1,13 +1,14 @@
 //! Coverage of scripts (`ZEEK_PROFILER_FILE`): how often each statement, body and condition of a file ran, in Zeek's format.
 //!
-//! A line has the number, the place and the text of a statement, with tabs between them. Numbers of an existing file are
-//! added to those of the run. A file whose name ends in `XXXXXX` gets another name in each run instead.
+//! A line has the count, the location and the text of a statement, separated by tabs. Counts of an existing
+//! file are added to those of the run. If the file name ends in `XXXXXX`, each run writes a file with another
+//! suffix instead.
 //!
-//! Where coverage is asked for, the compiler puts an instruction in front of each statement, which counts it; otherwise there
-//! is none. `# @no-test` behind a statement leaves it out, behind the `{` of a block all statements of the block.
+//! With coverage enabled, the compiler emits a counting instruction before each statement. `# @no-test` after a
+//! statement excludes it; after the `{` of a block it excludes all statements of the block.
 
+mod excluded;
 mod file;
-mod left_out;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -18,40 +19,41 @@ use crate::ids::{BodyId, ExprId, FileId, Id as _, StmtId};
 use crate::program::Program;
 use crate::source::Span;
 use crate::types::Flavor;
-use left_out::LeftOut;
+use excluded::ExcludedBlocks;
 
-/// A directive of a script that text depends on.
+/// An `@if` or similar directive that decides whether text is parsed.
 #[derive(Clone, Debug)]
 pub struct Conditional {
-    /// Where it is.
+    /// Source span.
     pub span: Span,
     /// Its text, in Zeek's form.
     pub text: String,
-    /// Whether the text behind it was read.
+    /// Whether the text after it was parsed.
     pub holds: bool,
 }
 
-/// Places and texts, and how often they ran.
+/// Execution counts by location and text.
 type Counts = BTreeMap<(Vec<u8>, Vec<u8>), u64>;
 
-/// The file of the counts, and what is in it.
+/// The coverage file and its counts.
 pub(crate) struct Coverage {
     path: PathBuf,
     counts: Counts,
 }
 
 impl Coverage {
-    /// What `ZEEK_PROFILER_FILE` asks for, with the counts of that file if it exists. `complain` hears of lines that are none.
-    pub(crate) fn from_environment(complain: &mut dyn FnMut(&[u8])) -> Option<Self> {
+    /// Creates the coverage that `ZEEK_PROFILER_FILE` requests, with the counts of that file if it exists.
+    /// Malformed lines are passed to `warn`.
+    pub(crate) fn from_environment(warn: &mut dyn FnMut(&[u8])) -> Option<Self> {
         let path = PathBuf::from(std::env::var_os("ZEEK_PROFILER_FILE")?);
         let text = std::fs::read(&path).unwrap_or_default();
         let mut counts = Counts::new();
         for line in text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
             match file::parse(line) {
-                Some((count, place, text)) => {
-                    counts.entry((place.to_vec(), text.to_vec())).or_insert(count);
+                Some((count, location, text)) => {
+                    counts.entry((location.to_vec(), text.to_vec())).or_insert(count);
                 }
-                None => complain(line),
+                None => warn(line),
             }
         }
         Some(Self { path, counts })
@@ -60,7 +62,7 @@ impl Coverage {
     /// Adds the counts of a run, by statement, and writes the file.
     ///
     /// # Errors
-    /// What went wrong, in a line.
+    /// A one-line error message if the file cannot be written.
     pub(crate) fn write(mut self, program: &Program, runs: &[u64]) -> Result<(), String> {
         self.add_bodies(program, runs);
         for conditional in program.conditionals.iter().flatten() {
@@ -72,7 +74,7 @@ impl Coverage {
 
     fn add_bodies(&mut self, program: &Program, runs: &[u64]) {
         let ran = |stmt: StmtId| runs.get(stmt.index()).copied().unwrap_or_default();
-        let mut left_out = LeftOut::default();
+        let mut excluded = ExcludedBlocks::default();
         for (id, body) in program.bodies.iter() {
             let function = body.func.and_then(|func| program.functions.find(func));
             if function.is_none() && program.main != Some(id) {
@@ -80,11 +82,11 @@ impl Coverage {
             }
             let statements = statements(program, id);
             for (stmt, _) in &statements {
-                left_out.add_block(program, *stmt);
+                excluded.add_block(program, *stmt);
             }
             for (stmt, body) in statements {
-                let span = place(program, stmt, body);
-                if is_listed(program, stmt) && !left_out.has(program, stmt) {
+                let span = location(program, stmt, body);
+                if has_line(program, stmt) && !excluded.has(program, stmt) {
                     let text = describe::stmt_of(program, stmt, body, Style::LISTED);
                     self.add(program, span, &text, ran(stmt));
                 }
@@ -96,7 +98,7 @@ impl Coverage {
                     Flavor::Hook => "hook",
                 };
                 let text = format!("{kind} {} BODY", program.name(function.name));
-                self.add(program, body_place(program, id), text.as_bytes(), ran(body.stmt));
+                self.add(program, body_location(program, id), text.as_bytes(), ran(body.stmt));
             }
         }
     }
@@ -112,7 +114,7 @@ impl Coverage {
     }
 }
 
-/// All statements of a body, each with the body that its locals are of.
+/// All statements of a body, each with the body whose locals it uses.
 fn statements(program: &Program, body: BodyId) -> Vec<(StmtId, BodyId)> {
     let mut all = Vec::new();
     let mut open = vec![(program.bodies[body].stmt, body)];
@@ -129,14 +131,14 @@ fn statements(program: &Program, body: BodyId) -> Vec<(StmtId, BodyId)> {
     all
 }
 
-/// Whether a statement has a line: blocks and assertions have none.
-fn is_listed(program: &Program, stmt: StmtId) -> bool {
+/// Whether a statement gets a line: blocks and assertions do not.
+fn has_line(program: &Program, stmt: StmtId) -> bool {
     !matches!(program.stmts[stmt].kind, StmtKind::List(_) | StmtKind::Assert(..))
 }
 
-/// The place of a statement: that of its expression, if it has one. An assignment is where its left side is, if that is not
-/// declared by it.
-fn place(program: &Program, stmt: StmtId, body: BodyId) -> Span {
+/// The location of a statement: that of its expression, if it has one. An assignment is at its left side,
+/// unless it declares that variable.
+fn location(program: &Program, stmt: StmtId, body: BodyId) -> Span {
     let statement = &program.stmts[stmt];
     let of = |expr: ExprId| {
         let span = program.exprs[expr].span;
@@ -164,7 +166,7 @@ fn is_declared(program: &Program, expr: ExprId, body: BodyId) -> bool {
     program.bodies[body].locals.find(local).is_some_and(|local| local.span == expr.span)
 }
 
-/// The line in which the header of a body ends: that of the last token before `{`.
+/// The line on which the header of a body ends: that of the last token before `{`.
 fn header_line(program: &Program, header: Span, block: Span) -> u32 {
     let text = text(program, header.file);
     let header_text = text.get(header.start as usize..block.start as usize).unwrap_or_default();
@@ -174,8 +176,8 @@ fn header_line(program: &Program, header: Span, block: Span) -> u32 {
     header.first + last.map_or(0, |(number, _)| u32::try_from(number).unwrap_or_default())
 }
 
-/// The place of a body: from the end of its header to its last statement.
-fn body_place(program: &Program, id: BodyId) -> Span {
+/// The location of a body: from the end of its header to its last statement.
+fn body_location(program: &Program, id: BodyId) -> Span {
     let body = &program.bodies[id];
     let last = match &program.stmts[body.stmt].kind {
         StmtKind::List(stmts) => stmts.last().map(|stmt| program.stmts[*stmt].span),

@@ -1,8 +1,8 @@
 //! Zeek's text of types, expressions and statements.
 //!
-//! Messages end in it and printed functions consist of it. [`Style::SHORT`] is that of messages: named records by name, on one line,
-//! strings without quotes. [`Style::LONG`] is that of printed functions. [`Style::ASSERT`] is that of the texts of failed assertions:
-//! short, with strings in quotes. The text of a deeply nested AST ends in `…`: nothing recurses deeper than [`MAX_DEPTH`].
+//! [`Style::SHORT`] is used in messages: named records by name, on one line, strings without quotes.
+//! [`Style::LONG`] is used for printed functions. [`Style::ASSERT`] is used for failed assertions: short, with
+//! strings in quotes. The text of a deeply nested AST ends in `…`: recursion stops at [`MAX_DEPTH`].
 
 use crate::ast::{
     AddTo, BinaryOp, Case, Coercion, EventCall, ExprKind, For, Lambda, StmtKind, UnaryOp, When,
@@ -13,42 +13,42 @@ use crate::literal::{Literal, Protocol};
 use crate::program::Program;
 use crate::types::{Attr, Flavor, Tag, Type};
 
-/// How deep texts go.
+/// Maximum depth of nested expressions, statements and types.
 pub const MAX_DEPTH: usize = 2_000;
 
-/// How a text is written.
+/// Options of the text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Style {
-    /// On one line, named types by their names.
+    /// Everything on one line, named types by their names.
     pub short: bool,
-    /// Strings in quotes.
+    /// Strings have quotes.
     pub quotes: bool,
-    /// With a tab for each level in front of statements inside of others.
+    /// Nested statements are indented by one tab per level.
     pub indent: bool,
-    /// Bytes of strings that are not printable are escaped.
+    /// Unprintable bytes of strings are escaped.
     pub escapes: bool,
 }
 
 impl Style {
-    /// Of messages.
+    /// Style of messages.
     pub const SHORT: Self = Self { short: true, quotes: false, indent: false, escapes: true };
-    /// Of printed functions.
+    /// Style of printed functions.
     pub const LONG: Self = Self { short: false, quotes: false, indent: false, escapes: true };
-    /// Of functions in the results of `cat` and `fmt`, and in logs.
+    /// Style of functions in the results of `cat` and `fmt`, and in logs.
     pub const INDENTED: Self = Self { short: false, quotes: false, indent: true, escapes: false };
-    /// Of statements in lists of coverage.
+    /// Style of statements in coverage files.
     pub const LISTED: Self = Self { escapes: true, ..Self::INDENTED };
-    /// Of failed assertions.
+    /// Style of failed assertions.
     pub const ASSERT: Self = Self { short: true, quotes: true, indent: false, escapes: true };
 }
 
-/// The text of an expression as messages have it.
+/// The text of an expression in messages.
 #[must_use]
 pub fn expr(program: &Program, id: ExprId) -> Vec<u8> {
     expr_in(program, id, Style::SHORT)
 }
 
-/// The text of an expression.
+/// The text of an expression in `style`.
 #[must_use]
 pub fn expr_in(program: &Program, id: ExprId, style: Style) -> Vec<u8> {
     let mut describe = Describe::new(program, style);
@@ -56,7 +56,7 @@ pub fn expr_in(program: &Program, id: ExprId, style: Style) -> Vec<u8> {
     describe.text
 }
 
-/// The text of a statement as messages have it.
+/// The text of a statement in messages.
 #[must_use]
 pub fn stmt(program: &Program, id: StmtId) -> Vec<u8> {
     let mut describe = Describe::new(program, Style::SHORT);
@@ -64,7 +64,7 @@ pub fn stmt(program: &Program, id: StmtId) -> Vec<u8> {
     describe.text
 }
 
-/// The text of a statement of a body.
+/// The text of a statement of `body`, whose locals it uses.
 #[must_use]
 pub fn stmt_of(program: &Program, id: StmtId, body: BodyId, style: Style) -> Vec<u8> {
     let mut describe = Describe::new(program, style);
@@ -73,7 +73,7 @@ pub fn stmt_of(program: &Program, id: StmtId, body: BodyId, style: Style) -> Vec
     describe.text
 }
 
-/// The text of a case of a `switch` as messages have it.
+/// The text of a case of a `switch` in messages.
 #[must_use]
 pub fn case(program: &Program, case: &Case, body: BodyId) -> Vec<u8> {
     let mut describe = Describe::new(program, Style::SHORT);
@@ -82,7 +82,7 @@ pub fn case(program: &Program, case: &Case, body: BodyId) -> Vec<u8> {
     describe.text
 }
 
-/// The text of a body as printed functions have it: `{ `, its statements, one a line, and `}`.
+/// The text of a body in printed functions: `{ `, its statements, one per line, and `}`.
 #[must_use]
 pub fn body(program: &Program, id: BodyId, style: Style, indent: usize) -> Vec<u8> {
     let mut describe = Describe::new(program, style);
@@ -97,7 +97,7 @@ pub fn type_text(program: &Program, id: TypeId) -> String {
     type_in(program, id, Style::SHORT)
 }
 
-/// The text of a type.
+/// The text of a type in `style`.
 #[must_use]
 pub fn type_in(program: &Program, id: TypeId, style: Style) -> String {
     let mut describe = Describe::new(program, style);
@@ -105,7 +105,7 @@ pub fn type_in(program: &Program, id: TypeId, style: Style) -> String {
     String::from_utf8_lossy(&describe.text).into_owned()
 }
 
-/// What a type consists of, also if it has a name.
+/// The structure of a type, even if the type has a name.
 #[must_use]
 pub fn structure(program: &Program, id: TypeId) -> String {
     let mut describe = Describe::new(program, Style::LONG);
@@ -121,7 +121,7 @@ pub fn attrs(program: &Program, attrs: &[Attr]) -> Vec<u8> {
     describe.text
 }
 
-/// The name of the kind of a type: `table` for sets, too, as in messages.
+/// The kind of a type as messages name it: `table` also for sets.
 #[must_use]
 pub fn tag_name(ty: &Type) -> &'static str {
     match ty {
@@ -174,7 +174,8 @@ pub fn binary_text(op: BinaryOp) -> &'static str {
     }
 }
 
-/// The text of a double: six decimals without trailing zeros, at least one decimal; scientific where it is large or small.
+/// The text of a double: six decimals without trailing zeros, at least one decimal; scientific notation for
+/// large and small numbers.
 #[must_use]
 pub fn double(value: f64) -> String {
     if value.is_nan() {
@@ -212,7 +213,7 @@ fn scientific(value: f64) -> String {
     format!("{mantissa}e{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.abs())
 }
 
-/// The parts of an interval that are not zero: how many of a unit, and its name. The last part has a fraction.
+/// The nonzero parts of an interval: the number of units and the unit's name. The last part has a fraction.
 pub(crate) fn interval_parts(value: f64) -> impl Iterator<Item = (f64, &'static str)> {
     const UNITS: [(f64, &str); 6] = [
         (86400.0, "day"),
@@ -234,7 +235,7 @@ pub(crate) fn interval_parts(value: f64) -> impl Iterator<Item = (f64, &'static 
     })
 }
 
-/// The text of an interval: days, hours and so on, the last unit with a fraction.
+/// The text of an interval: days, hours and so on; the last unit has a fraction.
 #[must_use]
 pub fn interval(value: f64) -> String {
     if value == 0.0 {
@@ -259,7 +260,7 @@ pub fn interval(value: f64) -> String {
 #[must_use]
 pub fn address(octets: [u8; 16]) -> String {
     let address = std::net::Ipv6Addr::from(octets);
-    // The four last bytes as those of version 4 where only zeros are in front of them.
+    // The last four bytes are printed in IPv4 notation if only zeros precede them.
     if let [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, a, b, c, d] = octets
         && (a, b) != (0, 0)
     {
@@ -364,7 +365,7 @@ impl<'a> Describe<'a> {
         }
     }
 
-    /// A statement inside another one, on its own lines.
+    /// A nested statement, on lines of its own.
     fn nested(&mut self, stmt: StmtId) {
         self.indent += 1;
         self.line();
@@ -373,7 +374,7 @@ impl<'a> Describe<'a> {
         self.line();
     }
 
-    /// Enters one level deeper, if allowed; the caller leaves with [`Self::leave`].
+    /// Enters one level deeper, unless [`MAX_DEPTH`] is reached; the caller leaves with [`Self::leave`].
     fn enter(&mut self) -> bool {
         if self.depth == MAX_DEPTH {
             self.add("…");
@@ -720,7 +721,7 @@ impl<'a> Describe<'a> {
         }
     }
 
-    /// A value that is assigned or appended: what becomes one of any type is not converted there.
+    /// The assigned or appended value without its conversion to `any`, which Zeek does not print.
     fn as_given(&self, value: ExprId) -> ExprId {
         match self.program.exprs[value].kind {
             ExprKind::Coerce(Coercion::ToAny, inner) => inner,
@@ -731,7 +732,7 @@ impl<'a> Describe<'a> {
     fn literal(&mut self, value: &Literal, ty: TypeId) {
         let mut text = literal(self.program, value, ty);
         if self.style.escapes && matches!(value, Literal::String(_)) {
-            // A line stays one, whatever a string contains.
+            // A statement stays on one line, whatever a string contains.
             let bytes = std::mem::take(&mut text);
             crate::value::describe::escape_into(&mut text, &bytes);
         }
@@ -812,7 +813,7 @@ impl<'a> Describe<'a> {
         self.body = outer;
     }
 
-    /// A body whose locals without an initial value are set on entry.
+    /// A body preceded by the initialization of its locals without an initial value.
     fn with_inits(&mut self, inits: &[LocalId], stmt: StmtId) {
         self.add("{ ");
         self.line();
@@ -823,14 +824,14 @@ impl<'a> Describe<'a> {
             }
             self.local(Some(*local));
         }
-        self.done();
+        self.end_statement();
         self.line();
         self.stmt(stmt);
         self.line();
         self.add("}");
     }
 
-    /// A variable of a loop; without one `_`, which belongs to a module as all names do.
+    /// A loop variable; `_` for none, qualified by the module like all names.
     fn local(&mut self, id: Option<LocalId>) {
         let program = self.program;
         let body = self.body.map(|body| &program.bodies[body]);
@@ -846,7 +847,7 @@ impl<'a> Describe<'a> {
     }
 
     /// The end of a simple statement.
-    fn done(&mut self) {
+    fn end_statement(&mut self) {
         if !self.style.short {
             self.add(";");
         }
@@ -858,8 +859,8 @@ impl<'a> Describe<'a> {
         }
         let program = self.program;
         match &program.stmts[id].kind {
-            StmtKind::Null => self.done(),
-            StmtKind::List(stmts) if stmts.is_empty() => self.done(),
+            StmtKind::Null => self.end_statement(),
+            StmtKind::List(stmts) if stmts.is_empty() => self.end_statement(),
             StmtKind::List(stmts) => {
                 self.add("{ ");
                 self.line();
@@ -871,12 +872,12 @@ impl<'a> Describe<'a> {
             }
             StmtKind::Expr(value) => {
                 self.expr(*value);
-                self.done();
+                self.end_statement();
             }
             StmtKind::Print(values) => {
                 self.add("print ");
                 self.list(values);
-                self.done();
+                self.end_statement();
             }
             StmtKind::If(condition, yes, no) => {
                 self.add("if (");
@@ -916,24 +917,24 @@ impl<'a> Describe<'a> {
                     self.expr(*value);
                     self.add(")");
                 }
-                self.done();
+                self.end_statement();
             }
             StmtKind::Break => {
                 self.add("break ");
-                self.done();
+                self.end_statement();
             }
             StmtKind::Next => {
                 self.add("next ");
-                self.done();
+                self.end_statement();
             }
             StmtKind::Fallthrough => {
                 self.add("fallthrough ");
-                self.done();
+                self.end_statement();
             }
             StmtKind::Event(event) => {
                 self.add("event ");
                 self.event(event);
-                self.done();
+                self.end_statement();
             }
             StmtKind::When(when) => self.when(when),
             StmtKind::Assert(condition, message) => {
@@ -945,17 +946,17 @@ impl<'a> Describe<'a> {
                     self.expr(*message);
                 }
                 self.style.quotes = quotes;
-                self.done();
+                self.end_statement();
             }
             StmtKind::SliceAssign(left, right) => {
                 self.infix(*left, "=", *right);
-                self.done();
+                self.end_statement();
             }
         }
         self.leave();
     }
 
-    /// Zeek writes the comma between two keys behind the second one.
+    /// Zeek writes the comma between two keys after the second one.
     fn for_each(&mut self, each: &For) {
         self.add("for ([");
         for (index, var) in each.vars.iter().enumerate() {

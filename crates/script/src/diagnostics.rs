@@ -7,7 +7,7 @@ use std::rc::Rc;
 use crate::ids::{ExprId, TypeId};
 use crate::source::{Sources, Span};
 
-/// How bad it is.
+/// Severity of a diagnostic.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Severity {
     /// Printed without a prefix.
@@ -65,11 +65,12 @@ impl Severity {
 pub struct Diagnostic {
     /// How bad it is.
     pub severity: Severity,
-    /// Where, for the caret.
+    /// Location, shown with a caret.
     pub span: Span,
-    /// Zeek's text of the place: `FILE, line N`, two joined by ` and `, a type's name; empty for none.
+    /// Zeek's text of the location: `FILE, line N`, two of them joined by ` and `, or a type's name; empty for
+    /// none.
     pub location: String,
-    /// What Zeek says, bytes of strings among it.
+    /// Zeek's message, which may contain arbitrary bytes of strings.
     pub text: Vec<u8>,
     /// The subjects of the diagnostic, for its rich form.
     pub about: Subjects,
@@ -82,24 +83,24 @@ pub struct Subjects {
     pub exprs: [Option<ExprId>; 2],
     /// Types that the message names.
     pub types: [Option<TypeId>; 2],
-    /// The place of the second subject; of a syntax error, the token before.
+    /// The location of the second subject; for a syntax error, the previous token.
     pub other: Span,
-    /// Length of the message without the texts of its subjects; 0 if it has none.
+    /// Length in bytes of the message without the texts of its subjects; 0 if it has none.
     pub message: usize,
-    /// The token that a syntax error lacks.
+    /// The missing token of a syntax error.
     pub expected: Option<&'static str>,
-    /// Of a syntax error in another file: the bracket that was not closed in a file before.
+    /// For a syntax error in another file: the unclosed bracket of an earlier file.
     pub unclosed: Span,
-    /// What the event was about that a handler failed at.
+    /// The traffic that raised the event whose handler failed.
     pub traffic: Option<Traffic>,
 }
 
-/// What an event was about.
+/// The packet and connection that raised an event.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Traffic {
-    /// Number of the packet, from 1 on.
+    /// Number of the packet, counted from 1.
     pub packet: u64,
-    /// Uid of the connection; empty if the event is about none.
+    /// Uid of the connection; empty if the event has none.
     pub uid: String,
 }
 
@@ -118,7 +119,7 @@ impl Default for Subjects {
 }
 
 impl Diagnostic {
-    /// Zeek's line, without a time and without its end.
+    /// Zeek's line, without timestamp and line end.
     #[must_use]
     pub fn line(&self) -> Vec<u8> {
         let mut line = Vec::with_capacity(self.text.len() + self.location.len() + 16);
@@ -138,30 +139,30 @@ impl Diagnostic {
     }
 }
 
-/// What takes diagnostics.
+/// Receiver of diagnostics.
 pub type Sink = Box<dyn FnMut(&Diagnostic, &Sources)>;
 
-/// Where diagnostics go, and how many there were.
+/// Emits diagnostics to a [`Sink`] and counts them.
 pub struct Diagnostics {
     sink: Sink,
-    /// Errors so far.
+    /// Number of errors.
     pub errors: usize,
-    /// Warnings so far.
+    /// Number of warnings.
     pub warnings: usize,
-    /// Whether anything was emitted, messages of scripts among it.
+    /// Whether anything was emitted, including messages of scripts.
     pub emitted: bool,
-    /// Network time once packets set it; 0 before.
+    /// Network time as set by packets; 0 before the first.
     pub now: Rc<Cell<f64>>,
 }
 
 impl Diagnostics {
-    /// Diagnostics that go to `sink`.
+    /// Diagnostics that are passed to `sink`.
     #[must_use]
     pub fn new(sink: Sink) -> Self {
         Self { sink, errors: 0, warnings: 0, emitted: false, now: Rc::default() }
     }
 
-    /// The same; `sink` sees network time in `now`.
+    /// Like [`Diagnostics::new`], with network time shared in `now`.
     #[must_use]
     pub fn timed(sink: Sink, now: Rc<Cell<f64>>) -> Self {
         Self { now, ..Self::new(sink) }

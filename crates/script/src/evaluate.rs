@@ -1,14 +1,15 @@
-//! The seam between the parser and the interpreter.
+//! The interface between the parser and the interpreter.
 //!
 //! Scripts are evaluated while they are parsed: initializers, conditions of `@if`, priorities. The parser calls
-//! [`Evaluate`], which the interpreter implements and which keeps the values of globals. It is given the program so far; everything that
-//! an expression refers to is in it. Functions are compiled when they are first called: a [`crate::ast::Function`] may still gain bodies.
+//! [`Evaluate`], which the interpreter implements and which stores the values of globals. It receives the
+//! program parsed so far, which contains everything that an expression refers to. Functions are compiled at
+//! their first call, because a [`crate::ast::Function`] may gain bodies until then.
 
 use crate::ids::{ExprId, FuncId, GlobalId, TypeId};
 use crate::literal::Literal;
 use crate::program::Program;
 
-/// Evaluation did not come to a value.
+/// Evaluation ended without a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stop {
     /// A run-time error, which was reported.
@@ -22,24 +23,24 @@ pub enum Stop {
 /// The effect of an initializer on its global.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Init {
-    /// Declared without a value: containers start empty and records with their defaults, others unset.
+    /// Declared without a value: containers and records get empty values, others stay unset.
     Empty,
     /// `=`.
     Full,
-    /// `+=`: elements are added, `&add_func` is called where there is one.
+    /// `+=`: elements are added, and `&add_func` is called if present.
     Extra,
-    /// `-=`: elements are removed, `&delete_func` is called where there is one.
+    /// `-=`: elements are removed, and `&delete_func` is called if present.
     Remove,
 }
 
-/// The value of a constant expression, for the parser.
+/// The value of a constant expression, as the parser needs it.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Constant {
     /// Of an atomic type.
     Literal(Literal),
-    /// A set: its elements, each with one part per index type (atomic ones only).
+    /// A set of atomic values: its elements, each with one part per index type.
     Set(Vec<Vec<Literal>>),
-    /// Something else.
+    /// Any other value.
     Other,
 }
 
@@ -48,14 +49,15 @@ pub trait Evaluate {
     /// Evaluates `expr` outside of any function. Errors are reported through [`Program::diagnostics`].
     ///
     /// # Errors
-    /// [`Stop`] where there is no value.
+    /// [`Stop`] if the evaluation fails.
     fn evaluate(&mut self, program: &mut Program, expr: ExprId) -> Result<Constant, Stop>;
 
-    /// Gives `global` its value or changes it. `expr` is typed and coerced to the global's type; there is none with
-    /// [`Init::Empty`]. A full initializer of a table brings the global's attributes along ([`crate::symbols::Global::attrs`]).
+    /// Sets the value of `global` or changes it. `expr` has the type of the global; it is `None` for
+    /// [`Init::Empty`]. An [`Init::Full`] initializer of a table also applies the global's attributes
+    /// ([`crate::symbols::Global::attrs`]).
     ///
     /// # Errors
-    /// [`Stop`] where the initializer failed; the parser reports nothing more.
+    /// [`Stop`] if the initializer failed; the error is already reported.
     fn initialize(
         &mut self,
         program: &mut Program,
@@ -64,32 +66,32 @@ pub trait Evaluate {
         expr: Option<ExprId>,
     ) -> Result<(), Stop>;
 
-    /// The record type `ty` (and its copies under other names) gained fields from `from` on: existing values are enlarged, tables keyed by them
-    /// hashed again.
+    /// The record type `ty` (and its copies under other names) gained fields, the first at offset `from`:
+    /// existing values are enlarged, and tables keyed by them are rehashed.
     fn record_extended(&mut self, program: &mut Program, ty: TypeId, from: usize);
 
-    /// Attributes were added to `global` by `redef`, or taken away.
+    /// `redef` added attributes to `global` or removed them.
     fn attributes_changed(&mut self, program: &mut Program, global: GlobalId);
 
-    /// Bodies of `func` were replaced or added after it may have been compiled.
+    /// Bodies of `func` were replaced or added, possibly after it was compiled.
     fn function_changed(&mut self, program: &mut Program, func: FuncId);
 
-    /// A place that a cache may begin at: what was compiled is forgotten. Returns the values of globals for the cache, where one is to be
-    /// written.
+    /// Called where a cached program may end: discards compiled code. Returns the values of globals for the
+    /// cache if one is to be written.
     fn checkpoint(&mut self) -> Option<(Vec<u8>, crate::cache::Recorder)> {
         None
     }
 
-    /// A hash of bytes under the seeds of the run, where it has any.
+    /// A hash of bytes with the seeds of the run, if it has any.
     fn seeded_hash(&self, _bytes: &[u8]) -> Option<u64> {
         None
     }
 
-    /// Zeek's text of the value of `global` (`-I`), where it has one.
+    /// Zeek's text of the value of `global` (`-I`), if it has one.
     fn describe_global(&mut self, program: &mut Program, global: GlobalId) -> Option<Vec<u8>>;
 }
 
-/// An [`Evaluate`] that evaluates only literals: for tools that only check scripts, and for tests.
+/// An [`Evaluate`] that evaluates only literals: for script checkers and tests.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct CheckOnly;
 

@@ -9,21 +9,21 @@ use hashbrown::DefaultHashBuilder;
 
 use crate::cache::Stored;
 
-/// A map whose keys are ids: no script chooses them, so a fast hash suffices.
+/// A map keyed by ids. Scripts cannot choose ids, so a fast hash suffices.
 pub type IdMap<K, V> = HashMap<K, V, DefaultHashBuilder>;
 
-/// A set of ids, likewise.
+/// A set of ids, hashed like [`IdMap`].
 pub type IdSet<K> = HashSet<K, DefaultHashBuilder>;
 
-/// An id of four bytes that an [`Arena`] gives out.
+/// An id of four bytes, the index of an item of an [`Arena`].
 pub trait Id: Copy {
     /// The id of the `index`-th item.
     fn from_index(index: usize) -> Self;
-    /// Which item of its arena this is.
+    /// The index of the item in its arena.
     fn index(self) -> usize;
 }
 
-/// Declares an id type: a `u32` of its own kind.
+/// Declares an id type: a newtype of `u32`.
 macro_rules! id {
     ($($(#[$doc:meta])* $name:ident;)*) => {$(
         $(#[$doc])*
@@ -43,7 +43,7 @@ macro_rules! id {
 }
 
 id! {
-    /// A file that was read, see [`crate::source::Sources`].
+    /// A file, see [`crate::source::Sources`].
     FileId;
     /// An interned name, see [`crate::names::Names`].
     Name;
@@ -63,14 +63,14 @@ id! {
     LocalId;
 }
 
-/// Items in the order of their creation, named by ids.
+/// Items in order of creation, addressed by ids.
 #[derive(Clone)]
 pub struct Arena<I, T> {
-    /// The first items, where they come from the cache of scripts.
+    /// The first items, if they come from the cache of scripts.
     stored: Option<Stored<T>>,
-    /// How many these are.
+    /// The number of items in `stored`.
     stored_len: usize,
-    /// The others.
+    /// The items after those of `stored`.
     items: Vec<T>,
     ids: PhantomData<I>,
 }
@@ -88,13 +88,13 @@ impl<I: Id, T> Arena<I, T> {
         I::from_index(self.len() - 1)
     }
 
-    /// An arena of these items, whose ids are their indices.
+    /// An arena of these items, with their indices as ids.
     #[must_use]
     pub fn from_items(items: Vec<T>) -> Self {
         Self { items, ..Self::new() }
     }
 
-    /// An arena of items that are decoded when they are asked for.
+    /// An arena of items that are decoded on first access.
     pub(crate) fn from_stored(stored: Stored<T>) -> Self {
         Self { stored_len: stored.len(), stored: Some(stored), ..Self::new() }
     }
@@ -111,7 +111,7 @@ impl<I: Id, T> Arena<I, T> {
         self.len() == 0
     }
 
-    /// The item of `id`, where it exists.
+    /// The item of `id`, if it exists.
     #[inline]
     #[must_use]
     pub fn find(&self, id: I) -> Option<&T> {

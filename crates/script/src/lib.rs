@@ -1,6 +1,6 @@
 //! Zeek's script language: lexer, parser, types, interpreter and built-in functions.
 //!
-//! # The way of a script
+//! # Stages
 //!
 //! ```text
 //! file ──▶ lexer ──tokens──▶ parser ──▶ Program (typed, resolved AST) ──▶ compiler ──▶ interpreter
@@ -14,29 +14,29 @@
 //! names and computes types immediately, and evaluates the initializer of each global once it is
 //! parsed. Its result is complete: no later pass looks up a name or infers a type.
 //!
-//! # Rooms
+//! # Modules
 //!
-//! | module | duty |
+//! | module | purpose |
 //! |---|---|
 //! | [`source`] | files that were read, spans |
 //! | [`names`] | interned names |
-//! | [`literal`] | constants as the AST holds them |
+//! | [`literal`] | constants in the AST |
 //! | [`types`] | types and attributes |
 //! | [`ast`] | expressions and statements, functions and their bodies |
 //! | [`symbols`] | globals, scopes, modules |
-//! | [`program`] | all arenas together: the result of the parser, which everything else reads |
-//! | [`evaluate`] | the seam between the parser and the interpreter |
+//! | [`program`] | all arenas together: the result of the parser, which all later stages read |
+//! | [`evaluate`] | the interface between the parser and the interpreter |
 //! | [`diagnostics`] | errors and warnings, in Zeek's form |
-//! | [`jit`] | engines: machine code for what is hot |
+//! | [`jit`] | execution engines: machine code for hot code |
 //! | [`signature`] | signatures: patterns and conditions over packets and streams |
-//! | [`coverage`] | how often each statement ran |
-//! | [`cache`] | what was parsed, stored for the next start |
-//! | [`bridge`] | events of packets: typed events become calls of handlers |
-//! | [`tools`] | for authors of scripts: checks, formatter, stages as text, queries of editors |
-//! | [`support`] | algorithms that know nothing of programs: patterns, key bytes, formats, opaque values |
+//! | [`coverage`] | execution count of each statement |
+//! | [`cache`] | the parsed program, stored for the next start |
+//! | [`bridge`] | from packets to scripts: typed events become calls of handlers |
+//! | [`tools`] | for script authors: linter, formatter, dumps of each stage, queries of editors |
+//! | [`support`] | algorithms that do not depend on programs: patterns, key bytes, formats, opaque values |
 //!
-//! Everything is in arenas and named by ids of four bytes ([`ids`]); nothing is freed before the program is. Recursion over
-//! ASTs, types and values is bounded or runs on a stack of its own.
+//! All nodes are in arenas and addressed by ids of four bytes ([`ids`]); nothing is freed before the program.
+//! Recursion over ASTs, types and values is bounded or runs on a stack of its own.
 
 pub mod ast;
 pub mod bif;

@@ -1,15 +1,15 @@
-//! Constants as the AST holds them.
+//! Constants in the AST.
 
 use std::rc::Rc;
 
-/// A constant of an atomic type. Which enum a [`Literal::Enum`] belongs to says the type of its expression.
+/// A constant of an atomic type. The enum type of a [`Literal::Enum`] is that of its expression.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Literal {
     /// `T` or `F`.
     Bool(bool),
-    /// An integer with sign.
+    /// A signed integer.
     Int(i64),
-    /// An integer without sign.
+    /// An unsigned integer.
     Count(u64),
     /// A double.
     Double(f64),
@@ -31,12 +31,13 @@ pub enum Literal {
     Pattern(Rc<PatternSource>),
 }
 
-/// A network: its address with host bits cleared, and the width in bits of 128 (96 more than written for version 4).
+/// A network: its address with host bits cleared, and its prefix length relative to 128 bits (that of IPv4 plus
+/// 96).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Subnet {
     /// The address, in network order; version 4 as `::ffff:a.b.c.d`.
     pub prefix: [u8; 16],
-    /// 0 to 128.
+    /// Prefix length, 0 to 128.
     pub width: u8,
 }
 
@@ -49,7 +50,7 @@ pub struct Port {
     pub protocol: Protocol,
 }
 
-/// Protocols of ports, in the order in which Zeek numbers them.
+/// Transport protocols of ports, numbered as in Zeek.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Protocol {
     /// `/unknown`.
@@ -62,7 +63,7 @@ pub enum Protocol {
     Icmp = 3,
 }
 
-/// The source of a pattern: what is between the slashes, and flags. It is valid: the parser compiled it once.
+/// The source of a pattern: the text between the slashes, and flags. The parser has checked that it compiles.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct PatternSource {
     /// The text between the slashes.

@@ -1,4 +1,4 @@
-//! Interned names: identifiers, with their module where they have one, and names of fields.
+//! Interned names: identifiers, with their module if they have one, and field names.
 
 use std::hash::BuildHasher as _;
 
@@ -15,7 +15,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// Names that were read back, in their order.
+    /// Names decoded from a cache, in order.
     pub(crate) fn from_texts(texts: Arena<Name, Box<str>>) -> Self {
         let mut names =
             Self { known: HashTable::with_capacity(texts.len()), texts, ..Self::default() };
@@ -44,7 +44,7 @@ impl Names {
         name
     }
 
-    /// The name of `text` where it was interned.
+    /// The name of `text` if it is interned.
     #[must_use]
     pub fn find(&self, text: &str) -> Option<Name> {
         self.known.find(self.hashes.hash_one(text), |name| &*self.texts[*name] == text).copied()

@@ -1,4 +1,4 @@
-//! A program: everything that the parser builds and everything else reads.
+//! A program: the result of the parser, which all later stages read.
 
 use crate::ast::{Body, Expr, Function, Stmt};
 use crate::coverage::Conditional;
@@ -9,10 +9,10 @@ use crate::source::{Sources, Span};
 use crate::symbols::Globals;
 use crate::types::Types;
 
-/// A name in a file and its meaning.
+/// A use of a name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Use {
-    /// The place of the name.
+    /// Where the name is.
     pub span: Span,
     /// Its meaning.
     pub target: Target,
@@ -48,29 +48,29 @@ pub struct Program {
     pub functions: Arena<FuncId, Function>,
     /// Their bodies, and the frames of file-level statements and of `when`s.
     pub bodies: Arena<BodyId, Body>,
-    /// Statements at file level, run once after `zeek_init` was queued.
+    /// Statements at file level, run once after `zeek_init` is queued.
     pub main: Option<BodyId>,
-    /// Files that `@load-sigs` names, as found.
+    /// Files of `@load-sigs`, as resolved paths.
     pub signature_files: Vec<Box<str>>,
-    /// Files that `-s` names, as found.
+    /// Files of `-s`, as resolved paths.
     pub command_signatures: Vec<Box<str>>,
     /// Types that `type A: B;` declares: `A` and `B`, where `B` is a name.
     pub aliases: Vec<(Name, Name)>,
     /// `@prefixes`.
     pub prefixes: Vec<Box<str>>,
-    /// Where diagnostics go.
+    /// Receiver of diagnostics.
     pub diagnostics: Diagnostics,
-    /// Names as they are used, where an index was requested: for editors.
+    /// Uses of names, if an index was requested (for editors).
     pub uses: Option<Vec<Use>>,
-    /// Where the parser is: the place of errors about items that were declared elsewhere.
-    pub near: Option<Span>,
-    /// The type that the subject of the next message should have had.
-    pub wanted: Option<TypeId>,
-    /// `@if`s and their results, where coverage is asked for: statements are counted then.
+    /// Current position of the parser: the location of errors about items that were declared elsewhere.
+    pub parser_span: Option<Span>,
+    /// The type that the subject of the next message should have.
+    pub expected_type: Option<TypeId>,
+    /// `@if`s and their results if coverage is enabled. Statements are then counted.
     pub conditionals: Option<Vec<Conditional>>,
     /// Whether the command line sets variables.
     pub has_parameters: bool,
-    /// Whether scripts see the analyzers that Zeek has with Spicy.
+    /// Whether scripts see the Spicy analyzers that Zeek includes.
     pub has_spicy: bool,
 }
 
@@ -81,7 +81,7 @@ impl Program {
         self.names.text(name)
     }
 
-    /// Emits a diagnostic with a place and no object.
+    /// Emits a diagnostic with a location and no object.
     pub fn report(&mut self, severity: Severity, span: Span, text: impl Into<Vec<u8>>) {
         let location = self.sources.location(span);
         let about = Subjects::default();

@@ -1,4 +1,4 @@
-//! Errors about objects: Zeek's `error in PLACE and PLACE: MESSAGE (TEXT and TEXT)`.
+//! Errors about objects: Zeek's `error in LOCATION and LOCATION: MESSAGE (TEXT and TEXT)`.
 
 use crate::describe;
 use crate::diagnostics::{Diagnostic, Severity, Subjects};
@@ -20,7 +20,7 @@ pub enum Object<'a> {
     Global(GlobalId),
     /// Attributes.
     Attrs(&'a [Attr], Span),
-    /// Something with a text of its own.
+    /// Any other text.
     Text(&'a [u8], Span),
 }
 
@@ -35,7 +35,7 @@ impl Object<'_> {
 }
 
 impl Program {
-    /// Emits a diagnostic about `object`, and about `other` where it is.
+    /// Emits a diagnostic about `object`, and about `other` if present.
     pub fn report_about(
         &mut self,
         severity: Severity,
@@ -46,7 +46,7 @@ impl Program {
         self.report_objects(severity, message, object, other, false);
     }
 
-    /// Like [`Program::report_about`]; with `pinpoint` the text of `other` is left out.
+    /// Like [`Program::report_about`]; with `pinpoint`, the message omits the text of `other`.
     pub fn report_objects(
         &mut self,
         severity: Severity,
@@ -63,18 +63,18 @@ impl Program {
             text.extend_from_slice(&self.object_text(other));
         }
         text.push(b')');
-        let (wanted, near) = (self.wanted.take(), self.near.take());
-        let (place, mut span) = self.object_place(object);
+        let (expected, parser_span) = (self.expected_type.take(), self.parser_span.take());
+        let (place, mut span) = self.object_location(object);
         let mut location = place;
         let mut about = Subjects {
             exprs: [object.expr(), None],
-            types: [object.ty().or(wanted), None],
+            types: [object.ty().or(expected), None],
             message: message.len(),
-            other: near.unwrap_or(Span::NOWHERE),
+            other: parser_span.unwrap_or(Span::NOWHERE),
             ..Subjects::default()
         };
         if let Some(other) = other {
-            let (place, span) = self.object_place(other);
+            let (place, span) = self.object_location(other);
             about.exprs[1] = other.expr();
             about.types[1] = other.ty();
             about.other = span;
@@ -84,12 +84,12 @@ impl Program {
                 location = format!("{location} and {place}");
             }
         }
-        // Where the objects have no place, the message has one, which Zeek's line does not name.
-        if let Some(near) = near
+        // If the objects have no location, the rich form uses the parser's; Zeek's line has none.
+        if let Some(parser_span) = parser_span
             && !span.is_somewhere()
             && !about.other.is_somewhere()
         {
-            span = near;
+            span = parser_span;
         }
         self.emit(&Diagnostic { severity, span, location, text, about });
     }
@@ -107,9 +107,9 @@ impl Program {
         }
     }
 
-    /// Zeek's place of an object, and the span of it.
+    /// Zeek's text of an object's location, and its span.
     #[must_use]
-    pub fn object_place(&self, object: &Object<'_>) -> (String, Span) {
+    pub fn object_location(&self, object: &Object<'_>) -> (String, Span) {
         let span = match object {
             Object::Expr(expr) => self.exprs[*expr].span,
             Object::Stmt(stmt) => self.stmts[*stmt].span,
@@ -125,7 +125,7 @@ impl Program {
                 }
                 data.span
             }
-            // A name is in one line.
+            // A name is on one line.
             Object::Global(global) => {
                 let span = self.globals[*global].span;
                 Span { last: span.first, ..span }

@@ -1,21 +1,22 @@
-//! Files that were read and places in them.
+//! Source files and positions in them.
 
 use std::rc::Rc;
 
 use crate::ids::{Arena, FileId};
 
-/// A stretch of a file: first and last line, as Zeek reports them, and bytes, for diagnostics with a caret.
+/// A range of a file: first and last line, as in Zeek's messages, and byte offsets, for diagnostics with a
+/// caret.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Span {
-    /// The file, [`Span::NOWHERE`]'s where there is none.
+    /// The file; that of [`Span::NOWHERE`] for none.
     pub file: FileId,
-    /// Its first line, from 1 on; 0 where there is none.
+    /// Its first line, counted from 1; 0 for none.
     pub first: u32,
     /// Its last line.
     pub last: u32,
     /// Offset of the first byte in the file.
     pub start: u32,
-    /// Offset behind the last byte.
+    /// Offset after the last byte.
     pub end: u32,
 }
 
@@ -23,13 +24,13 @@ impl Span {
     /// The span of items that are in no file, such as built-in types.
     pub const NOWHERE: Self = Self { file: FileId(u32::MAX), first: 0, last: 0, start: 0, end: 0 };
 
-    /// Whether this is a place in a file.
+    /// Whether the span is in a file.
     #[must_use]
     pub fn is_somewhere(self) -> bool {
         self.first != 0
     }
 
-    /// From the beginning of `self` to the end of `other`; `self` where they are not in one file.
+    /// From the beginning of `self` to the end of `other`; `self` if they are in different files.
     #[must_use]
     pub fn to(self, other: Self) -> Self {
         if !self.is_somewhere() {
@@ -42,18 +43,18 @@ impl Span {
     }
 }
 
-/// A file that was read, or the text of `-e`.
+/// A source file, or the text of `-e`.
 #[derive(Clone, Debug)]
 pub struct SourceFile {
-    /// Its path as it was found: what messages show.
+    /// Its resolved path, as messages show it.
     pub path: Box<str>,
     /// The folder that `@load ./x` in it and `@DIR` refer to.
     pub folder: Box<str>,
     /// Its bytes.
     pub text: Rc<[u8]>,
-    /// The file that loaded it, and in which line.
+    /// The file that loaded it, and the line of the `@load`.
     pub loaded_from: Option<(FileId, u32)>,
-    /// How deep in `@load`s it was read: 0 for files of the command line.
+    /// Nesting depth of `@load`: 0 for files of the command line.
     pub depth: u32,
 }
 
@@ -65,7 +66,7 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// Zeek's text of a location: `FILE, line N` or `FILE, lines A-B`; empty without one.
+    /// Zeek's text of a location: `FILE, line N` or `FILE, lines A-B`; empty for none.
     #[must_use]
     pub fn location(&self, span: Span) -> String {
         let Some(file) = self.files.find(span.file) else { return String::new() };

@@ -13,26 +13,26 @@ pub enum GlobalKind {
     Constant,
     /// `option`.
     Option,
-    /// `type`: the type that it names is the global's type.
+    /// `type`: the type is that of the global.
     Type,
-    /// A name of an enum, whose type is the global's: its number.
+    /// A value of an enum: its number. The enum is the type of the global.
     EnumValue(i64),
-    /// A function, event or hook by declaration or definition. Functions that built-in scripts only declare have no bodies.
+    /// A declared or defined function, event or hook. Built-in functions have no bodies.
     Function(FuncId),
-    /// Known by a name that was used before anything declared it (after an error).
+    /// A name that was used without a declaration (after an error).
     Unknown,
 }
 
 /// A global identifier: variable, function, type or enum value.
 #[derive(Clone, Debug)]
 pub struct Global {
-    /// Its full name: `Module::name`, without module in GLOBAL.
+    /// Its full name: `Module::name`, or only the name in module GLOBAL.
     pub name: Name,
     /// Its kind.
     pub kind: GlobalKind,
-    /// Its type; [`TypeId::VOID`] before it is known.
+    /// Its type; [`TypeId::VOID`] until it is known.
     pub ty: TypeId,
-    /// Attributes, those that `redef` added among them. Those of tables belong to the initial value.
+    /// Attributes, including those added by `redef`. Those of tables belong to the initial value.
     pub attrs: Attrs,
     /// Where it was declared.
     pub span: Span,
@@ -42,7 +42,7 @@ pub struct Global {
     pub initialized: bool,
     /// The file-level module in which it was declared.
     pub module: Name,
-    /// How often it was referred to.
+    /// Number of references to it.
     pub uses: u32,
 }
 
@@ -57,7 +57,7 @@ pub struct Globals {
 }
 
 impl Globals {
-    /// Adds a global. One of the same name is no longer found.
+    /// Adds a global. It replaces a global of the same name in lookups.
     pub fn add(&mut self, global: Global) -> GlobalId {
         let name = global.name;
         let id = self.arena.push(global);
@@ -65,12 +65,12 @@ impl Globals {
         id
     }
 
-    /// The globals that are found by their names.
+    /// Globals by full name.
     pub(crate) fn by_name(&self) -> &IdMap<Name, GlobalId> {
         &self.by_name
     }
 
-    /// Globals that were read back.
+    /// Globals decoded from a cache.
     pub(crate) fn from_parts(
         arena: Arena<GlobalId, Global>,
         by_name: IdMap<Name, GlobalId>,

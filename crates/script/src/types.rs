@@ -1,9 +1,8 @@
 //! Types and attributes.
 //!
-//! A [`TypeId`] names a [`TypeData`]: a structure and possibly a name. Identity matters as little as in Zeek, where types
-//! are compared by structure , with two exceptions: records and enums can be enlarged by `redef`,
-//! so that everything that refers to one must refer to the same [`TypeId`], and `type A: T;` of other types makes a new
-//! entry with the same structure and another name.
+//! A [`TypeId`] identifies a [`TypeData`]: a structure and possibly a name. As in Zeek, types are compared by
+//! structure, with two exceptions. `redef` extends records and enums, so all references to one must use the
+//! same [`TypeId`]. `type A: T;` of other types makes a new entry with the same structure and another name.
 //!
 //! Built-in types have fixed ids: `TypeId::BOOL` and so on.
 
@@ -13,19 +12,19 @@ use crate::source::Span;
 /// The structure of a type.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Type {
-    /// No value: the result of a function without `: T`.
+    /// No value: the result of a function that declares none.
     Void,
     /// `T` and `F`.
     Bool,
-    /// 64 bits with sign.
+    /// Signed, 64 bits.
     Int,
-    /// 64 bits without sign.
+    /// Unsigned, 64 bits.
     Count,
-    /// 64 bits, floating.
+    /// Floating point, 64 bits.
     Double,
-    /// A point of time, a double.
+    /// An absolute time, as a double.
     Time,
-    /// A length of time, a double.
+    /// A duration, as a double.
     Interval,
     /// Bytes.
     String,
@@ -33,35 +32,35 @@ pub enum Type {
     Pattern,
     /// A port with its protocol.
     Port,
-    /// An address of either version.
+    /// An IPv4 or IPv6 address.
     Addr,
     /// A network.
     Subnet,
-    /// Any value, with its type.
+    /// Any value, together with its type.
     Any,
     /// The type of an erroneous expression; silences follow-up errors.
     Error,
     /// An enum.
     Enum(EnumType),
-    /// A table, or a set where `value` is missing.
+    /// A table, or a set if `value` is `None`.
     Table(TableType),
-    /// A vector of this element type; [`TypeId::VOID`] where it is unspecified (`vector()`).
+    /// A vector of this element type; [`TypeId::VOID`] if unspecified (`vector()`).
     Vector(TypeId),
     /// A record.
     Record(RecordType),
     /// A function, event or hook.
     Func(FuncType),
-    /// A file that scripts write to; of strings.
+    /// A file that scripts write to. Its elements are strings.
     File,
     /// An opaque type of this name.
     Opaque(Name),
-    /// Several types in order: the index of a table, the type of a list of expressions.
+    /// Several types in order: the index of a table, or the type of a list of expressions.
     List(ListType),
-    /// The type of types: `type_name(count)`.
+    /// The type of a type: `type_name(count)`.
     Type(TypeId),
 }
 
-/// What kind of type it is, without its parts.
+/// The kind of a type, without its parts.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[expect(missing_docs, reason = "as in Type")]
 pub enum Tag {
@@ -91,7 +90,7 @@ pub enum Tag {
 }
 
 impl Tag {
-    /// Whether values are a number, a text, an address or a network: they have no parts that can be changed.
+    /// Whether values are numbers, strings, addresses or networks, which have no mutable parts.
     #[must_use]
     pub fn is_atomic(self) -> bool {
         matches!(
@@ -111,7 +110,7 @@ impl Tag {
     }
 }
 
-/// A type with its name and place.
+/// A type with its name and source location.
 #[derive(Clone, Debug)]
 pub struct TypeData {
     /// Its structure.
@@ -120,7 +119,7 @@ pub struct TypeData {
     pub name: Option<Name>,
     /// Where it was written.
     pub span: Span,
-    /// Names that stand for this very type (records and enums) or for a copy of it.
+    /// Other names of this type (records and enums) or of its copies.
     pub aliases: Vec<Name>,
 }
 
@@ -131,7 +130,7 @@ pub struct EnumType {
     pub values: Vec<EnumValue>,
     /// The number that the next name gets.
     pub next: i64,
-    /// Whether numbers are given explicitly: such an enum cannot be mixed.
+    /// Whether numbers are given explicitly; then all values need one.
     pub explicit: bool,
 }
 
@@ -147,18 +146,18 @@ pub struct EnumValue {
 /// A table or set.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TableType {
-    /// Types of the index. Empty where it is unspecified (`table()`, `set()`).
+    /// Types of the index; empty if unspecified (`table()`, `set()`).
     pub index: Box<[TypeId]>,
     /// Type of the values; `None` for sets.
     pub value: Option<TypeId>,
-    /// The [`Type::List`] of `index`, for messages.
+    /// The [`Type::List`] of `index`, which messages show.
     pub list: TypeId,
 }
 
 /// A record.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct RecordType {
-    /// Fields; `redef record` appends. The position is the offset in values.
+    /// Fields; `redef record` appends. The index of a field is its offset in values.
     pub fields: Vec<Field>,
 }
 
@@ -205,7 +204,7 @@ pub struct FuncType {
     pub result: TypeId,
     /// Declared prototypes, the canonical one first (events and hooks).
     pub prototypes: Vec<Prototype>,
-    /// Captures of a lambda, empty otherwise. Types with them print them.
+    /// Captures of a lambda, empty otherwise; part of the type's text.
     pub captures: Box<[CaptureName]>,
 }
 
@@ -218,14 +217,14 @@ pub struct CaptureName {
     pub deep: bool,
 }
 
-/// A prototype of an event or hook: a choice of the canonical parameters.
+/// A prototype of an event or hook: a subset of the canonical parameters.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Prototype {
     /// A [`Type::Record`] of its parameters.
     pub params: TypeId,
-    /// For each parameter its position among the canonical ones.
+    /// For each parameter, its index among the canonical ones.
     pub offsets: Vec<usize>,
-    /// Text of `&deprecated`, where it is: empty without a text.
+    /// Text of `&deprecated`, empty if it has none; `None` without the attribute.
     pub deprecated: Option<Box<str>>,
     /// Where it was declared.
     pub span: Span,
@@ -236,7 +235,7 @@ pub struct Prototype {
 pub struct ListType {
     /// The types.
     pub types: Vec<TypeId>,
-    /// Set where all are the same type: a list of elements rather than an index.
+    /// The element type if all types are the same: a list of elements rather than an index.
     pub pure: Option<TypeId>,
 }
 
@@ -246,9 +245,9 @@ pub type Attrs = Vec<Attr>;
 /// An attribute.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Attr {
-    /// Which.
+    /// Kind of the attribute.
     pub kind: AttrKind,
-    /// Its expression, converted to the required type.
+    /// Its expression, converted to the type that the attribute requires.
     pub expr: Option<ExprId>,
     /// Where it was written.
     pub span: Span,
@@ -393,13 +392,13 @@ impl Types {
         &self.arena
     }
 
-    /// Types that were read back.
+    /// Types decoded from a cache.
     #[must_use]
     pub(crate) fn from_arena(arena: Arena<TypeId, TypeData>) -> Self {
         Self { arena }
     }
 
-    /// The structure of `id`, where it exists.
+    /// The structure of `id`, if it exists.
     #[must_use]
     pub fn find(&self, id: TypeId) -> Option<&Type> {
         self.arena.find(id).map(|data| &data.ty)
@@ -416,23 +415,23 @@ impl Types {
         &self.arena[id].ty
     }
 
-    /// The structure of `id`, to change it.
+    /// The structure of `id`, mutable.
     pub fn get_mut(&mut self, id: TypeId) -> &mut Type {
         &mut self.arena[id].ty
     }
 
-    /// Structure, name and place of `id`.
+    /// Structure, name and location of `id`.
     #[must_use]
     pub fn data(&self, id: TypeId) -> &TypeData {
         &self.arena[id]
     }
 
-    /// Structure, name and place of `id`, to change them.
+    /// Structure, name and location of `id`, mutable.
     pub fn data_mut(&mut self, id: TypeId) -> &mut TypeData {
         &mut self.arena[id]
     }
 
-    /// Gives a type without a name the place of another one.
+    /// Sets the location of an unnamed type to that of another one.
     pub(crate) fn move_to(&mut self, id: TypeId, other: TypeId) {
         let span = self.data(other).span;
         let data = self.data_mut(id);
@@ -483,7 +482,7 @@ impl Types {
         }
     }
 
-    /// The table or set that `id` is.
+    /// The table or set type of `id`, if it is one.
     #[must_use]
     pub fn table(&self, id: TypeId) -> Option<&TableType> {
         match self.get(id) {
@@ -492,7 +491,7 @@ impl Types {
         }
     }
 
-    /// The record that `id` is.
+    /// The record type of `id`, if it is one.
     #[must_use]
     pub fn record(&self, id: TypeId) -> Option<&RecordType> {
         match self.get(id) {
@@ -501,7 +500,7 @@ impl Types {
         }
     }
 
-    /// The function type that `id` is.
+    /// The function type of `id`, if it is one.
     #[must_use]
     pub fn func(&self, id: TypeId) -> Option<&FuncType> {
         match self.get(id) {
@@ -510,7 +509,7 @@ impl Types {
         }
     }
 
-    /// The enum that `id` is.
+    /// The enum type of `id`, if it is one.
     #[must_use]
     pub fn enumeration(&self, id: TypeId) -> Option<&EnumType> {
         match self.get(id) {
@@ -519,7 +518,7 @@ impl Types {
         }
     }
 
-    /// The element type of the vector that `id` is.
+    /// The element type of `id`, if it is a vector.
     #[must_use]
     pub fn element(&self, id: TypeId) -> Option<TypeId> {
         match self.get(id) {

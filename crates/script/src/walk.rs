@@ -1,10 +1,10 @@
-//! Walking ASTs without recursion.
+//! AST traversal without recursion.
 
 use crate::ast::{EventCall, ExprKind, StmtKind, UnaryOp};
 use crate::ids::{ExprId, StmtId};
 use crate::program::Program;
 
-/// Calls `visit` for `expr` and all expressions in it, bodies of lambdas not among them.
+/// Calls `visit` for `expr` and all expressions in it, except bodies of lambdas.
 pub fn expressions(program: &Program, expr: ExprId, visit: &mut dyn FnMut(ExprId)) {
     let mut open = vec![expr];
     while let Some(expr) = open.pop() {
@@ -65,7 +65,7 @@ pub fn operands(program: &Program, expr: ExprId, to: &mut Vec<ExprId>) {
     }
 }
 
-/// The record whose field an expression changes, if it changes one.
+/// The record whose field an expression changes, if any.
 pub fn changed_record(program: &Program, expr: ExprId) -> Option<ExprId> {
     let to = match &program.exprs[expr].kind {
         ExprKind::Assign(to, _)
@@ -100,7 +100,7 @@ pub fn substatements(program: &Program, stmt: StmtId, to: &mut Vec<StmtId>) {
     }
 }
 
-/// Adds the expressions that `stmt` itself holds to `to`, in order.
+/// Adds the immediate expressions of `stmt` to `to`, in order.
 pub fn stmt_expressions(program: &Program, stmt: StmtId, to: &mut Vec<ExprId>) {
     let event = |event: &EventCall, to: &mut Vec<ExprId>| to.extend(&event.args);
     match &program.stmts[stmt].kind {

@@ -10,7 +10,7 @@ use nix::sys::time::{TimeVal, TimeValLike as _};
 
 use super::strings::bytes;
 use super::{Table, arg};
-use crate::cache::{Codec, Read, Reader, Writer, fields};
+use crate::cache::{Codec, DecodeResult, Reader, Writer, fields};
 use crate::diagnostics::Severity;
 use crate::evaluate::Stop;
 use crate::ids::TypeId;
@@ -183,11 +183,11 @@ fields! {
 }
 
 impl Codec for Kind {
-    fn put(&self, to: &mut Writer) {
+    fn encode(&self, to: &mut Writer) {
         to.byte(*self as u8);
     }
 
-    fn take(from: &mut Reader<'_>) -> Read<Self> {
+    fn decode(from: &mut Reader<'_>) -> DecodeResult<Self> {
         match from.byte()? {
             0 => Ok(Self::Counter),
             1 => Ok(Self::Gauge),

@@ -1,8 +1,10 @@
-//! Conditions of `@if` that depend on the arguments of the command.
+//! Conditions of `@if` that depend on the command-line arguments.
 //!
-//! A script may ask for the arguments while it is parsed, to declare something for captures only. Then the condition is written with its
-//! result, and the cache counts where it has the same result again. That is all that the arguments had an influence on if the condition
-//! changes nothing: [`changes_nothing`] allows functions that assign their own locals and call others like themselves.
+//! A script may read the command-line arguments while it is parsed, for example to declare something only for
+//! captures. The condition is then stored with its result, and the cache is valid if the condition has the same
+//! result again. This covers every influence of the arguments if the condition has no side effects:
+//! [`changes_nothing`] accepts functions that assign only their own locals and call only functions that meet
+//! the same requirement.
 
 use std::collections::HashSet;
 
@@ -14,7 +16,7 @@ use crate::symbols::GlobalKind;
 use crate::types::Flavor;
 use crate::walk;
 
-/// Whether evaluating an expression has no effect but its value.
+/// Whether evaluating an expression has no side effects.
 pub(super) fn changes_nothing(program: &Program, expr: ExprId) -> bool {
     let mut seen = HashSet::new();
     is_quiet(program, expr, &mut seen)
@@ -24,7 +26,7 @@ fn is_quiet(program: &Program, expr: ExprId, seen: &mut HashSet<FuncId>) -> bool
     let mut quiet = true;
     let mut called = Vec::new();
     walk::expressions(program, expr, &mut |expr| match &program.exprs[expr].kind {
-        // A table may insert what is not there, and `&default` functions may do anything.
+        // Indexing a table may insert a missing entry, and `&default` functions may have side effects.
         ExprKind::Index(base, _) => {
             quiet &= program.types.element(program.exprs[*base].ty).is_some();
         }
@@ -51,7 +53,7 @@ fn is_quiet(program: &Program, expr: ExprId, seen: &mut HashSet<FuncId>) -> bool
     quiet && called.into_iter().all(|func| is_quiet_function(program, func, seen))
 }
 
-/// The function that an expression names.
+/// The function that `callee` refers to.
 fn function(program: &Program, callee: ExprId) -> Option<FuncId> {
     let ExprKind::Global(global) = program.exprs[callee].kind else { return None };
     match program.globals[global].kind {

@@ -1,13 +1,14 @@
-//! The values of globals as bytes, with all objects that they refer to.
+//! Encoding of the values of globals, with all objects that they refer to.
 //!
-//! Objects are numbered in the order in which they are found. First their kinds and types are written, so that a reader has all of
-//! them before it meets the first reference; then what is in them. Entries of tables are inserted at the end, when the records that may be
-//! their keys are complete. What has no form here, an open file for example, makes the state one that is not stored.
+//! Objects are numbered in order of discovery. First the kinds and types of all objects are written, so that
+//! the reader can create each object before the first reference to it; then their contents. Table entries are
+//! inserted last, when records that may be their keys are complete. A state that contains a value without an
+//! encoding, such as an open file, is not cached.
 
 use std::collections::HashMap;
 use std::rc::{Rc, Weak};
 
-use super::codec::{Codec, Damaged, Read, Reader, Writer, fields, variants};
+use super::codec::{Codec, Damaged, DecodeResult, Reader, Writer, fields, variants};
 use crate::bif::telemetry::{self, Metrics};
 use crate::ids::{FuncId, TypeId};
 use crate::program::Program;
@@ -17,8 +18,8 @@ use crate::value::table::{ExpireKind, TableAttrs, parts};
 use crate::value::{FuncValue, List, OpaqueValue, Record, Table, Value, Vector};
 use crate::vm::Machine;
 
-/// How deep lists may be within each other.
-const DEEPEST: usize = 32;
+/// Maximum nesting depth of lists.
+const MAX_DEPTH: usize = 32;
 
 fields! {
     TableAttrs { default, default_insert, expire, expire_func, on_change, ordered }
@@ -28,8 +29,8 @@ variants! {
     ExpireKind { 0 = Create, 1 = Read, 2 = Write }
 }
 
-/// Writes the state of a machine that has evaluated initializers only. `None` where a part of it has no form.
-pub(super) fn put(machine: &Machine, to: &mut Writer) -> Option<()> {
+/// Encodes the state of a machine that has evaluated only initializers. `None` if a value has no encoding.
+pub(super) fn encode(machine: &Machine, to: &mut Writer) -> Option<()> {
     if !machine.is_at_rest() {
         return None;
     }
@@ -43,43 +44,47 @@ pub(super) fn put(machine: &Machine, to: &mut Writer) -> Option<()> {
             found.add(&Value::Table(Rc::clone(table)))?;
         }
     }
-    while let Some(object) = found.objects.get(found.looked_at).cloned() {
-        found.looked_at += 1;
+    while let Some(object) = found.objects.get(found.scanned).cloned() {
+        found.scanned += 1;
         found.add_content(&object)?;
     }
     to.number(found.objects.len() as u64);
     for object in &found.objects {
-        put_shell(object, to)?;
+        encode_empty(object, to)?;
     }
     for object in &found.objects {
-        found.put_content(object, to)?;
+        found.encode_content(object, to)?;
     }
     to.number(machine.globals.len() as u64);
     for value in &machine.globals {
-        found.put(value, to, 0)?;
+        found.encode(value, to, 0)?;
     }
     to.number(timers.len() as u64);
     for (time, table) in timers {
-        time.put(to);
-        found.put(&table.map_or(Value::Unset, Value::Table), to, 0)?;
+        time.encode(to);
+        found.encode(&table.map_or(Value::Unset, Value::Table), to, 0)?;
     }
-    machine.vectors.put(to);
-    machine.sets.put(to);
-    machine.instantiated.put(to);
-    machine.state.metrics.put(to);
+    machine.vectors.encode(to);
+    machine.sets.encode(to);
+    machine.instantiated.encode(to);
+    machine.state.metrics.encode(to);
     Some(())
 }
 
-/// Reads such a state into a machine that is new.
-pub(super) fn take(machine: &mut Machine, program: &Program, from: &mut Reader<'_>) -> Read<()> {
+/// Decodes a state into a new machine.
+pub(super) fn decode(
+    machine: &mut Machine,
+    program: &Program,
+    from: &mut Reader<'_>,
+) -> DecodeResult<()> {
     let len = from.len()?;
     let mut objects = Vec::with_capacity(len);
     for _ in 0..len {
-        objects.push(take_shell(from)?);
+        objects.push(decode_empty(from)?);
     }
     let mut tables = Vec::new();
     for object in &objects {
-        take_content(object, &objects, &mut tables, from)?;
+        decode_content(object, &objects, &mut tables, from)?;
     }
     for (table, entries) in tables {
         for (key, value, time) in entries {
@@ -88,21 +93,21 @@ pub(super) fn take(machine: &mut Machine, program: &Program, from: &mut Reader<'
     }
     let globals = from.len()?;
     for _ in 0..globals {
-        machine.globals.push(take_value(&objects, from, 0)?);
+        machine.globals.push(decode_value(&objects, from, 0)?);
     }
     let timers = from.len()?;
     for _ in 0..timers {
-        let time = f64::take(from)?;
-        let table = match take_value(&objects, from, 0)? {
+        let time = f64::decode(from)?;
+        let table = match decode_value(&objects, from, 0)? {
             Value::Table(table) => Rc::downgrade(&table),
             _ => Weak::new(),
         };
         machine.queue.add_expiry(time, table);
     }
-    machine.vectors = Codec::take(from)?;
-    machine.sets = Codec::take(from)?;
-    machine.instantiated = Codec::take(from)?;
-    machine.state.metrics = Metrics::take(from)?;
+    machine.vectors = Codec::decode(from)?;
+    machine.sets = Codec::decode(from)?;
+    machine.instantiated = Codec::decode(from)?;
+    machine.state.metrics = Metrics::decode(from)?;
     for ty in &machine.instantiated {
         let Some(record) = program.types.find(*ty).and_then(|_| program.types.record(*ty)) else {
             return Err(Damaged);
@@ -118,11 +123,11 @@ pub(super) fn take(machine: &mut Machine, program: &Program, from: &mut Reader<'
 struct FoundObjects {
     objects: Vec<Value>,
     numbers: HashMap<usize, u32>,
-    looked_at: usize,
+    scanned: usize,
 }
 
 impl FoundObjects {
-    /// Adds the objects that a value is or has in itself.
+    /// Adds the objects that a value refers to directly.
     fn add(&mut self, value: &Value) -> Option<()> {
         match value {
             Value::Record(_)
@@ -176,23 +181,23 @@ impl FoundObjects {
         }
     }
 
-    fn put_content(&self, object: &Value, to: &mut Writer) -> Option<()> {
+    fn encode_content(&self, object: &Value, to: &mut Writer) -> Option<()> {
         match object {
-            Value::Record(record) => self.put_all(&record.fields(), to),
-            Value::Vector(vector) => self.put_all(&vector.items(), to),
-            Value::Func(func) => self.put_all(&func.captures.borrow(), to),
+            Value::Record(record) => self.encode_all(&record.fields(), to),
+            Value::Vector(vector) => self.encode_all(&vector.items(), to),
+            Value::Func(func) => self.encode_all(&func.captures.borrow(), to),
             Value::Table(table) => {
                 let default = table.default_cache.borrow();
                 to.byte(u8::from(default.is_some()));
                 if let Some(value) = &*default {
-                    self.put(value, to, 0)?;
+                    self.encode(value, to, 0)?;
                 }
                 let entries = table.entries_with_times();
                 to.number(entries.len() as u64);
                 for (key, value, time) in entries {
-                    self.put(&key, to, 0)?;
-                    self.put(&value, to, 0)?;
-                    time.put(to);
+                    self.encode(&key, to, 0)?;
+                    self.encode(&value, to, 0)?;
+                    time.encode(to);
                 }
                 Some(())
             }
@@ -200,58 +205,58 @@ impl FoundObjects {
         }
     }
 
-    fn put_all(&self, values: &[Value], to: &mut Writer) -> Option<()> {
+    fn encode_all(&self, values: &[Value], to: &mut Writer) -> Option<()> {
         to.number(values.len() as u64);
-        values.iter().try_for_each(|value| self.put(value, to, 0))
+        values.iter().try_for_each(|value| self.encode(value, to, 0))
     }
 
-    fn put(&self, value: &Value, to: &mut Writer, depth: usize) -> Option<()> {
+    fn encode(&self, value: &Value, to: &mut Writer, depth: usize) -> Option<()> {
         match value {
             Value::Unset => to.byte(0),
             Value::Bool(value) => {
                 to.byte(1);
-                value.put(to);
+                value.encode(to);
             }
             Value::Int(value) => {
                 to.byte(2);
-                value.put(to);
+                value.encode(to);
             }
             Value::Count(value) => {
                 to.byte(3);
-                value.put(to);
+                value.encode(to);
             }
             Value::Double(value) => {
                 to.byte(4);
-                value.put(to);
+                value.encode(to);
             }
             Value::Time(value) => {
                 to.byte(5);
-                value.put(to);
+                value.encode(to);
             }
             Value::Interval(value) => {
                 to.byte(6);
-                value.put(to);
+                value.encode(to);
             }
             Value::Enum(ty, value) => {
                 to.byte(7);
-                ty.put(to);
-                value.put(to);
+                ty.encode(to);
+                value.encode(to);
             }
             Value::Port(port) => {
                 to.byte(8);
-                port.put(to);
+                port.encode(to);
             }
             Value::Addr4(_) | Value::Addr6(_) => {
                 to.byte(9);
-                value.addr_bytes()?.put(to);
+                value.addr_bytes()?.encode(to);
             }
             Value::Net4(..) | Value::Net6(_) => {
                 to.byte(10);
-                value.as_subnet()?.put(to);
+                value.as_subnet()?.encode(to);
             }
             Value::Type(ty) => {
                 to.byte(11);
-                ty.put(to);
+                ty.encode(to);
             }
             Value::Short(_) | Value::Long(_) => {
                 to.byte(12);
@@ -262,12 +267,12 @@ impl FoundObjects {
                 to.block(pattern.text());
                 to.block(pattern.anywhere_text());
             }
-            Value::List(list) if depth < DEEPEST => {
+            Value::List(list) if depth < MAX_DEPTH => {
                 to.byte(14);
-                list.ty.put(to);
+                list.ty.encode(to);
                 to.number(list.items.len() as u64);
                 for item in &list.items {
-                    self.put(item, to, depth + 1)?;
+                    self.encode(item, to, depth + 1)?;
                 }
             }
             Value::Record(_)
@@ -276,7 +281,7 @@ impl FoundObjects {
             | Value::Func(_)
             | Value::Opaque(_) => {
                 to.byte(15);
-                self.numbers.get(&value.address()?)?.put(to);
+                self.numbers.get(&value.address()?)?.encode(to);
             }
             _ => return None,
         }
@@ -284,98 +289,99 @@ impl FoundObjects {
     }
 }
 
-/// Whether the hash of a key depends only on values that a record has in itself.
+/// Whether the hash of a key depends only on values that are stored inline, not on other objects.
 fn is_plain_key(part: &Value, depth: usize) -> bool {
     match part {
         Value::Record(record) => {
-            depth < DEEPEST && record.fields().iter().all(|field| is_plain_key(field, depth + 1))
+            depth < MAX_DEPTH && record.fields().iter().all(|field| is_plain_key(field, depth + 1))
         }
         Value::List(list) => {
-            depth < DEEPEST && list.items.iter().all(|item| is_plain_key(item, depth + 1))
+            depth < MAX_DEPTH && list.items.iter().all(|item| is_plain_key(item, depth + 1))
         }
         Value::Table(_) | Value::Vector(_) | Value::Opaque(_) | Value::File(_) => false,
         _ => true,
     }
 }
 
-fn put_shell(object: &Value, to: &mut Writer) -> Option<()> {
+fn encode_empty(object: &Value, to: &mut Writer) -> Option<()> {
     match object {
         Value::Record(record) => {
             to.byte(0);
-            record.ty().put(to);
+            record.ty().encode(to);
         }
         Value::Table(table) => {
             to.byte(1);
-            table.ty().put(to);
-            table.is_single().put(to);
-            table.attrs().put(to);
-            table.expiring.get().put(to);
+            table.ty().encode(to);
+            table.is_single().encode(to);
+            table.attrs().encode(to);
+            table.expiring.get().encode(to);
         }
         Value::Vector(vector) => {
             to.byte(2);
-            vector.ty().put(to);
+            vector.ty().encode(to);
         }
         Value::Func(func) => {
             to.byte(3);
-            func.func.put(to);
-            func.ty.put(to);
+            func.func.encode(to);
+            func.ty.encode(to);
         }
         Value::Opaque(opaque) => {
             let (is_metric, number) = telemetry::handle(opaque)?;
             to.byte(4);
-            opaque.ty.put(to);
-            is_metric.put(to);
-            number.put(to);
+            opaque.ty.encode(to);
+            is_metric.encode(to);
+            number.encode(to);
         }
         _ => return None,
     }
     Some(())
 }
 
-fn take_shell(from: &mut Reader<'_>) -> Read<Value> {
+fn decode_empty(from: &mut Reader<'_>) -> DecodeResult<Value> {
     Ok(match from.byte()? {
-        0 => Value::Record(Record::new(TypeId::take(from)?, Vec::new())),
+        0 => Value::Record(Record::new(TypeId::decode(from)?, Vec::new())),
         1 => {
-            let (ty, single) = (TypeId::take(from)?, bool::take(from)?);
-            let attrs: Option<Rc<TableAttrs>> = Codec::take(from)?;
+            let (ty, single) = (TypeId::decode(from)?, bool::decode(from)?);
+            let attrs: Option<Rc<TableAttrs>> = Codec::decode(from)?;
             let table = Table::new(ty, single, attrs);
-            table.expiring.set(bool::take(from)?);
+            table.expiring.set(bool::decode(from)?);
             Value::Table(table)
         }
-        2 => Value::Vector(Vector::new(TypeId::take(from)?, Vec::new())),
-        3 => Value::Func(FuncValue::new(FuncId::take(from)?, TypeId::take(from)?)),
+        2 => Value::Vector(Vector::new(TypeId::decode(from)?, Vec::new())),
+        3 => Value::Func(FuncValue::new(FuncId::decode(from)?, TypeId::decode(from)?)),
         4 => {
-            let (ty, is_metric) = (TypeId::take(from)?, bool::take(from)?);
-            let opaque: Rc<OpaqueValue> = telemetry::from_handle(ty, is_metric, Codec::take(from)?);
+            let (ty, is_metric) = (TypeId::decode(from)?, bool::decode(from)?);
+            let opaque: Rc<OpaqueValue> =
+                telemetry::from_handle(ty, is_metric, Codec::decode(from)?);
             Value::Opaque(opaque)
         }
         _ => return Err(Damaged),
     })
 }
 
-/// Entries of a table: keys, values and times.
+/// Entries of a table: key, value and time.
 type Entries = Vec<(Value, Value, f64)>;
 
-fn take_content(
+fn decode_content(
     object: &Value,
     objects: &[Value],
     tables: &mut Vec<(Rc<Table>, Entries)>,
     from: &mut Reader<'_>,
-) -> Read<()> {
+) -> DecodeResult<()> {
     match object {
-        Value::Record(record) => *record.fields_mut() = take_all(objects, from)?,
-        Value::Vector(vector) => *vector.items_mut() = take_all(objects, from)?,
-        Value::Func(func) => *func.captures.borrow_mut() = take_all(objects, from)?,
+        Value::Record(record) => *record.fields_mut() = decode_all(objects, from)?,
+        Value::Vector(vector) => *vector.items_mut() = decode_all(objects, from)?,
+        Value::Func(func) => *func.captures.borrow_mut() = decode_all(objects, from)?,
         Value::Table(table) => {
-            if bool::take(from)? {
-                *table.default_cache.borrow_mut() = Some(take_value(objects, from, 0)?);
+            if bool::decode(from)? {
+                *table.default_cache.borrow_mut() = Some(decode_value(objects, from, 0)?);
             }
             let len = from.len()?;
             let mut entries = Vec::with_capacity(len.min(1 << 16));
             for _ in 0..len {
-                let key = take_value(objects, from, 0)?;
-                let value = take_value(objects, from, 0)?;
-                entries.push((key, value, f64::take(from)?));
+                let key = decode_value(objects, from, 0)?;
+                let value = decode_value(objects, from, 0)?;
+                entries.push((key, value, f64::decode(from)?));
             }
             tables.push((Rc::clone(table), entries));
         }
@@ -384,48 +390,48 @@ fn take_content(
     Ok(())
 }
 
-fn take_all(objects: &[Value], from: &mut Reader<'_>) -> Read<Vec<Value>> {
+fn decode_all(objects: &[Value], from: &mut Reader<'_>) -> DecodeResult<Vec<Value>> {
     let len = from.len()?;
     let mut values = Vec::with_capacity(len.min(1 << 16));
     for _ in 0..len {
-        values.push(take_value(objects, from, 0)?);
+        values.push(decode_value(objects, from, 0)?);
     }
     Ok(values)
 }
 
-fn take_value(objects: &[Value], from: &mut Reader<'_>, depth: usize) -> Read<Value> {
+fn decode_value(objects: &[Value], from: &mut Reader<'_>, depth: usize) -> DecodeResult<Value> {
     Ok(match from.byte()? {
         0 => Value::Unset,
-        1 => Value::Bool(Codec::take(from)?),
-        2 => Value::Int(Codec::take(from)?),
-        3 => Value::Count(Codec::take(from)?),
-        4 => Value::Double(Codec::take(from)?),
-        5 => Value::Time(Codec::take(from)?),
-        6 => Value::Interval(Codec::take(from)?),
-        7 => Value::Enum(Codec::take(from)?, Codec::take(from)?),
-        8 => Value::Port(Codec::take(from)?),
+        1 => Value::Bool(Codec::decode(from)?),
+        2 => Value::Int(Codec::decode(from)?),
+        3 => Value::Count(Codec::decode(from)?),
+        4 => Value::Double(Codec::decode(from)?),
+        5 => Value::Time(Codec::decode(from)?),
+        6 => Value::Interval(Codec::decode(from)?),
+        7 => Value::Enum(Codec::decode(from)?, Codec::decode(from)?),
+        8 => Value::Port(Codec::decode(from)?),
         9 => Value::addr(from.array()?),
         10 => {
-            let net: crate::literal::Subnet = Codec::take(from)?;
+            let net: crate::literal::Subnet = Codec::decode(from)?;
             Value::subnet(net.prefix, net.width)
         }
-        11 => Value::Type(Codec::take(from)?),
+        11 => Value::Type(Codec::decode(from)?),
         12 => Value::string(from.block()?),
         13 => {
             let (exact, anywhere) = (from.block()?, from.block()?);
             Value::Pattern(Rc::new(Pattern::valid(exact, anywhere)))
         }
-        14 if depth < DEEPEST => {
-            let ty = TypeId::take(from)?;
+        14 if depth < MAX_DEPTH => {
+            let ty = TypeId::decode(from)?;
             let len = from.len()?;
             let mut items = Vec::with_capacity(len.min(64));
             for _ in 0..len {
-                items.push(take_value(objects, from, depth + 1)?);
+                items.push(decode_value(objects, from, depth + 1)?);
             }
             Value::List(Rc::new(List { ty, items }))
         }
         15 => {
-            let number = u32::take(from)?;
+            let number = u32::decode(from)?;
             objects.get(number as usize).cloned().ok_or(Damaged)?
         }
         _ => return Err(Damaged),

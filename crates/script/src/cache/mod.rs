@@ -1,25 +1,26 @@
-//! The cache of parsed scripts: the program and the values of globals after Zeek's own scripts, as they are before the first script of the user.
+//! The cache of parsed scripts: the program and the values of globals after Zeek's own scripts and before the
+//! user's first script.
 //!
-//! Reading Zeek's scripts takes most of the time of a start. What comes out depends on few things, so it is stored once in a file, and the next
-//! start reads that. A run with the cache has the same results as one without:
+//! Parsing Zeek's scripts takes most of the start-up time, and its result depends on few inputs. It is stored
+//! in a file that the next start loads. A run with the cache has the same results as one without:
 //!
-//! - **Key**: version and identity of the program, search path, and the options that matter to these scripts. It names the file.
-//! - **Answers**: a file counts only while everything that the parser asked for has the same answer: contents of scripts, paths that were
-//!   searched, environment variables that scripts read.
-//! - **Calls**: only functions whose result follows from their arguments ([`PURE`]) may have been called. Where scripts called another one, or where
-//!   anything was reported or printed, nothing is stored. Neither is it under seeds. The arguments of the command may decide conditions of `@if`, which are
-//!   evaluated again.
-//! - **Integrity**: a file is written under a temporary name and renamed. It begins with a digest of the rest; one that does not fit, that
-//!   belongs to another user or that others can write is not read. A reader checks all lengths.
+//! - **Key**: version and identity of the program, search path, and the options that affect these scripts. It determines the file name.
+//! - **Answers**: a file is valid only while everything that the parser queried has the same answer: contents of scripts, paths
+//!   that were searched, environment variables that scripts read.
+//! - **Calls**: scripts may have called only functions whose result depends only on their arguments ([`PURE`]). Nothing is stored
+//!   if scripts called another function, if anything was reported or printed, or if seeds are set. Conditions of `@if` that
+//!   depend on the command-line arguments are evaluated again.
+//! - **Integrity**: a file is written under a temporary name and renamed. It begins with a digest of the rest. A file with a wrong
+//!   digest, of another user, or writable by others is not read. The reader checks all lengths.
 //!
-//! | module | duty |
+//! | module | purpose |
 //! |---|---|
-//! | `conditions` | conditions that depend on the arguments of the command |
-//! | `codec` | numbers, lists and variants as bytes |
-//! | `program` | programs as bytes |
-//! | `heap` | values of globals as bytes |
-//! | `stored` | items of arenas that stay bytes until they are needed |
-//! | `probe` | what the parser asks the file system |
+//! | `conditions` | conditions that depend on the command-line arguments |
+//! | `codec` | encoding of numbers, lists and variants |
+//! | `program` | encoding of programs |
+//! | `heap` | encoding of the values of globals |
+//! | `stored` | items of arenas that are decoded on demand |
+//! | `probe` | the parser's queries of the file system |
 
 mod codec;
 mod conditions;
@@ -39,7 +40,7 @@ use std::time::SystemTime;
 use gannet_base::NewFile;
 use highway::{HighwayHash as _, HighwayHasher, Key};
 
-pub(crate) use codec::{Codec, Damaged, Read, Reader, Writer, fields};
+pub(crate) use codec::{Codec, Damaged, DecodeResult, Reader, Writer, fields};
 pub(crate) use stored::Stored;
 
 use crate::command::Options;
@@ -51,16 +52,17 @@ use crate::program::Program;
 use crate::vm::Machine;
 use probe::{FileIdentity, Kind};
 
-/// What files begin with; it changes with their form.
+/// First bytes of a file; changed whenever the format changes.
 const MAGIC: &[u8; 16] = b"gannet scripts 2";
 
-/// Most files in the folder; the oldest ones are removed.
-const MOST_FILES: usize = 16;
+/// Maximum number of files in the folder; the oldest ones are removed.
+const MAX_FILES: usize = 16;
 
-/// Largest file that is read.
-const LARGEST: u64 = 1 << 28;
+/// Maximum size of a file, in bytes.
+const MAX_FILE_SIZE: u64 = 1 << 28;
 
-/// Functions that scripts may call while they are read: their results follow from their arguments, the program and the options in the key.
+/// Functions that scripts may call while they are parsed: the result depends only on arguments, program and
+/// options in the key.
 const PURE: &[&str] = &[
     "Supervisor::__is_supervised",
     "Telemetry::__counter_family",
@@ -107,54 +109,54 @@ const PURE: &[&str] = &[
     "zeek_version",
 ];
 
-/// The function that returns the arguments of the command.
+/// The function that returns the command-line arguments.
 const ARGUMENTS: &str = "zeek_args";
 
-/// Whether the result of a function follows from its arguments.
+/// Whether the result of a function depends only on its arguments.
 fn is_repeatable(name: &str) -> bool {
     PURE.binary_search(&name).is_ok()
 }
 
-/// A digest of 32 bytes.
+/// A digest of 32 bytes, by HighwayHash.
 type Digest = [u8; 32];
 
-/// Notes what scripts do while they are read.
+/// Records what scripts do while they are parsed.
 #[derive(Default)]
 pub struct Recorder {
-    /// Whether they did something that may have another result at the next start.
-    pub(crate) refused: bool,
+    /// Whether scripts did something that may have another result at the next start.
+    pub(crate) uncacheable: bool,
     environment: BTreeMap<String, Option<Vec<u8>>>,
     /// Whether a condition is being evaluated.
     in_condition: bool,
-    /// Whether it asked for the arguments of the command.
-    asked: bool,
-    /// Conditions that did, with their results.
+    /// Whether the condition read the command-line arguments.
+    read_arguments: bool,
+    /// Conditions that read the command-line arguments, with their results.
     conditions: Vec<(ExprId, Literal)>,
 }
 
-/// Variables that the parser asked for, with their values.
+/// Environment variables that scripts read, with their values.
 type Environment = Vec<(Box<str>, Option<Rc<[u8]>>)>;
 
 impl Recorder {
-    /// A built-in function is called; `first` is its first argument.
+    /// Records a call of a built-in function; `first` is its first argument.
     pub(crate) fn call(&mut self, name: &str, first: &[u8]) {
         if name == "getenv" {
             let variable = String::from_utf8_lossy(first).into_owned();
-            let value = variable_now(&variable);
+            let value = environment_variable(&variable);
             self.environment.insert(variable, value);
         } else if name == ARGUMENTS && self.in_condition {
-            self.asked = true;
+            self.read_arguments = true;
         } else if !is_repeatable(name) {
-            self.refused = true;
+            self.uncacheable = true;
         }
     }
 
-    /// A condition is evaluated.
+    /// Records that the evaluation of a condition begins.
     pub(crate) fn condition_begins(&mut self) {
-        (self.in_condition, self.asked) = (true, false);
+        (self.in_condition, self.read_arguments) = (true, false);
     }
 
-    /// It has this result.
+    /// Records the result of the condition.
     pub(crate) fn condition_ends(
         &mut self,
         program: &Program,
@@ -162,37 +164,37 @@ impl Recorder {
         result: Option<&Constant>,
     ) {
         self.in_condition = false;
-        if !std::mem::take(&mut self.asked) {
+        if !std::mem::take(&mut self.read_arguments) {
             return;
         }
         match result {
             Some(Constant::Literal(literal)) if conditions::changes_nothing(program, expr) => {
                 self.conditions.push((expr, literal.clone()));
             }
-            _ => self.refused = true,
+            _ => self.uncacheable = true,
         }
     }
 }
 
-fn variable_now(name: &str) -> Option<Vec<u8>> {
-    // No variable has such a name; asking for it would panic.
+fn environment_variable(name: &str) -> Option<Vec<u8>> {
+    // A variable cannot have such a name, and looking it up would panic.
     if name.is_empty() || name.contains(['=', '\0']) {
         return None;
     }
     std::env::var_os(name).map(|value| value.into_encoded_bytes())
 }
 
-/// The file that a start would use.
+/// The cache file for a set of options.
 #[derive(Debug)]
 pub struct Cache {
     file: PathBuf,
     key: Digest,
-    /// Whether relative paths are part of the key, with the folder that they are relative to.
+    /// Whether relative paths are part of the key, together with the working directory.
     is_anchored: bool,
 }
 
 impl Cache {
-    /// The cache for these options; `None` where a start must not use any.
+    /// The cache for these options; `None` if the cache must not be used.
     #[must_use]
     pub fn new(options: &Options, search_path: &[String]) -> Option<Self> {
         let folder = match std::env::var_os("XDG_CACHE_HOME").filter(|path| !path.is_empty()) {
@@ -201,20 +203,21 @@ impl Cache {
                 Path::new(&std::env::var_os("HOME").filter(|home| !home.is_empty())?).join(".cache")
             }
         };
-        if folder.is_absolute() { Self::below(&folder, options, search_path) } else { None }
+        if folder.is_absolute() { Self::in_subfolder(&folder, options, search_path) } else { None }
     }
 
-    /// The same in a folder of its own below this one.
+    /// Like [`Cache::new`], in a subfolder of `folder`.
     #[must_use]
-    pub fn below(folder: &Path, options: &Options, search_path: &[String]) -> Option<Self> {
+    pub fn in_subfolder(folder: &Path, options: &Options, search_path: &[String]) -> Option<Self> {
         if options.no_script_cache || options.rich || options.profile.is_some() {
             return None;
         }
         let mut key = Writer::default();
         key.bytes.extend_from_slice(MAGIC);
         key.block(env!("CARGO_PKG_VERSION").as_bytes());
-        // Builds of one version differ: the file of the program is part of the key.
-        FileIdentity::of(&std::env::current_exe().and_then(std::fs::metadata).ok()?).put(&mut key);
+        // Builds of one version differ, so the executable is part of the key.
+        FileIdentity::from_metadata(&std::env::current_exe().and_then(std::fs::metadata).ok()?)
+            .encode(&mut key);
         for folder in search_path {
             key.block(folder.as_bytes());
         }
@@ -231,19 +234,20 @@ impl Cache {
         // Zeek's scripts declare some things for captures only.
         let has_capture = options.capture.is_some();
         for flag in [options.bare, options.sandbox, !options.redefs.is_empty(), has_capture] {
-            flag.put(&mut key);
+            flag.encode(&mut key);
         }
         let key = digest(&key.bytes);
         let name: String = key.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
         Some(Self { file: folder.join("gannet").join(format!("scripts-{name}")), key, is_anchored })
     }
 
-    /// Reads the file into a program and a machine that are new. `None` where there is none that counts; both are as before then.
+    /// Loads the file into a new program and a new machine. `None` if no valid file exists; both are then
+    /// unchanged.
     pub(crate) fn load(&self, program: &mut Program, machine: &mut Machine) -> Option<Position> {
         let bytes = Rc::new(self.read()?);
-        let body = self.checked(&bytes)?;
+        let body = self.verified_body(&bytes)?;
         let mut from = Reader::of_file(&bytes, bytes.len() - body.len());
-        if !self.counts(&mut from).unwrap_or(false) {
+        if !self.is_valid(&mut from).unwrap_or(false) {
             return None;
         }
         let mut read = Program::default();
@@ -265,7 +269,7 @@ impl Cache {
         let mut file = File::open(&self.file).ok()?;
         let data = file.metadata().ok()?;
         let is_own = data.uid() == rustix::process::geteuid().as_raw() && data.mode() & 0o022 == 0;
-        if !data.is_file() || !is_own || data.len() > LARGEST {
+        if !data.is_file() || !is_own || data.len() > MAX_FILE_SIZE {
             return None;
         }
         let mut bytes = Vec::with_capacity(usize::try_from(data.len()).ok()? + 1);
@@ -273,29 +277,31 @@ impl Cache {
         Some(bytes)
     }
 
-    /// What follows the digest, if the file is of this key and whole.
-    fn checked<'b>(&self, bytes: &'b [u8]) -> Option<&'b [u8]> {
+    /// The bytes after the digest, if the file has this key and a valid digest.
+    fn verified_body<'b>(&self, bytes: &'b [u8]) -> Option<&'b [u8]> {
         let (magic, rest) = bytes.split_first_chunk::<16>()?;
         let (key, rest) = rest.split_first_chunk::<32>()?;
-        let (wanted, body) = rest.split_first_chunk::<32>()?;
-        (magic == MAGIC && *key == self.key && *wanted == digest(body)).then_some(body)
+        let (expected, body) = rest.split_first_chunk::<32>()?;
+        (magic == MAGIC && *key == self.key && *expected == digest(body)).then_some(body)
     }
 
-    /// Whether everything that the parser asked for has the same answer.
-    fn counts(&self, from: &mut Reader<'_>) -> Read<bool> {
-        let written = i64::take(from)?;
-        let environment: Environment = Codec::take(from)?;
-        let paths: Vec<(Box<str>, Kind)> = Codec::take(from)?;
-        let files: Vec<(Box<str>, (FileIdentity, Digest))> = Codec::take(from)?;
+    /// Whether everything that the parser queried has the same answer.
+    fn is_valid(&self, from: &mut Reader<'_>) -> DecodeResult<bool> {
+        let written = i64::decode(from)?;
+        let environment: Environment = Codec::decode(from)?;
+        let paths: Vec<(Box<str>, Kind)> = Codec::decode(from)?;
+        let files: Vec<(Box<str>, (FileIdentity, Digest))> = Codec::decode(from)?;
         let same = environment
             .iter()
-            .all(|(name, value)| variable_now(name).as_deref() == value.as_deref());
+            .all(|(name, value)| environment_variable(name).as_deref() == value.as_deref());
         Ok(same
-            && files.iter().all(|(path, (stamp, digest))| is_same(path, stamp, digest, written))
-            && paths.iter().all(|(path, kind)| probe::is_still(path, *kind)))
+            && files
+                .iter()
+                .all(|(path, (identity, digest))| is_unchanged(path, identity, digest, written))
+            && paths.iter().all(|(path, kind)| probe::is_unchanged(path, *kind)))
     }
 
-    /// Stores what was parsed. Where that fails the next start is as slow as this one.
+    /// Stores the parsed program. A failure only costs the next start its cache.
     pub(crate) fn store(
         &self,
         program: &Program,
@@ -303,7 +309,7 @@ impl Cache {
         state: &[u8],
         recorder: &Recorder,
     ) {
-        // Whatever is wrong with the folder: scripts run without a cache.
+        // A failure is ignored: scripts run without a cache.
         let _ = self.try_store(program, position, state, recorder);
     }
 
@@ -314,15 +320,15 @@ impl Cache {
         state: &[u8],
         recorder: &Recorder,
     ) -> Option<()> {
-        let noted = probe::end()?;
+        let answers = probe::end()?;
         let mut to = Writer::default();
-        seconds_now()?.put(&mut to);
+        seconds_now()?.encode(&mut to);
         let environment: Environment = recorder
             .environment
             .iter()
             .map(|(name, value)| (name.as_str().into(), value.as_deref().map(Rc::from)))
             .collect();
-        environment.put(&mut to);
+        environment.encode(&mut to);
         let mut digests = BTreeMap::new();
         for (_, file) in program.sources.files.iter() {
             if !self.is_anchored && !Path::new(&*file.path).is_absolute() {
@@ -331,23 +337,23 @@ impl Cache {
             digests.insert(&*file.path, digest(&file.text));
         }
         let mut files: Vec<(Box<str>, (FileIdentity, Digest))> =
-            Vec::with_capacity(noted.files.len());
-        for (path, stamp) in &noted.files {
+            Vec::with_capacity(answers.files.len());
+        for (path, identity) in &answers.files {
             let path = path.to_str()?;
-            files.push((path.into(), (*stamp, *digests.get(path)?)));
+            files.push((path.into(), (*identity, *digests.get(path)?)));
         }
-        // Text that came from elsewhere has no file to compare with.
+        // Text from other sources has no file to compare with.
         if files.len() != digests.len() {
             return None;
         }
-        let mut paths = noted.paths;
-        // Whether these exist is known from their contents.
-        paths.retain(|path, _| !noted.files.contains_key(path));
-        probe::essential(&paths)?.put(&mut to);
-        files.put(&mut to);
-        recorder.conditions.put(&mut to);
-        position.put(&mut to);
-        program::put(program, &mut to);
+        let mut paths = answers.paths;
+        // Existence is implied by the comparison of contents.
+        paths.retain(|path, _| !answers.files.contains_key(path));
+        probe::minimal_answers(&paths)?.encode(&mut to);
+        files.encode(&mut to);
+        recorder.conditions.encode(&mut to);
+        position.encode(&mut to);
+        program::encode(program, &mut to);
         to.bytes.extend_from_slice(state);
 
         let folder = self.file.parent()?;
@@ -355,7 +361,7 @@ impl Cache {
         let mut file = NewFile::create_private(&self.file).ok()?;
         let head = [MAGIC.as_slice(), &self.key, &digest(&to.bytes)].concat();
         file.write_all(&head).and_then(|()| file.write_all(&to.bytes)).ok()?;
-        // A digest is among its bytes: what a power failure leaves is read as nothing.
+        // The digest detects a file that a power failure left incomplete.
         file.rename().ok()?;
         remove_oldest(folder);
         Some(())
@@ -365,17 +371,17 @@ impl Cache {
 /// Conditions with their results.
 type Conditions = Vec<(ExprId, Literal)>;
 
-/// Reads a program and a state into new ones.
+/// Decodes a program and a state into new ones.
 fn restore(
     program: &mut Program,
     machine: &mut Machine,
     from: &mut Reader<'_>,
-) -> Read<(Position, Conditions)> {
-    let conditions: Conditions = Codec::take(from)?;
-    let position = Position::take(from)?;
-    program::take(program, from)?;
+) -> DecodeResult<(Position, Conditions)> {
+    let conditions: Conditions = Codec::decode(from)?;
+    let position = Position::decode(from)?;
+    program::decode(program, from)?;
     position.check(program)?;
-    heap::take(machine, program, from)?;
+    heap::decode(machine, program, from)?;
     let known = conditions.iter().all(|(expr, _)| program.exprs.find(*expr).is_some());
     if known && from.left.is_empty() { Ok((position, conditions)) } else { Err(Damaged) }
 }
@@ -386,21 +392,21 @@ fn still_hold(program: &mut Program, machine: &mut Machine, conditions: &Conditi
         let result = machine.evaluate(program, *expr);
         matches!(result, Ok(Constant::Literal(found)) if found == *literal)
     });
-    // Code that this compiled is forgotten again.
+    // Discard the code that the evaluation compiled.
     machine.forget_code();
     holds
 }
 
-/// The state of a machine as bytes, where it has a form.
+/// The encoded state of a machine; `None` if a value has no encoding.
 pub(crate) fn state(machine: &Machine) -> Option<Vec<u8>> {
     let mut to = Writer::default();
-    heap::put(machine, &mut to)?;
+    heap::encode(machine, &mut to)?;
     Some(to.bytes)
 }
 
-/// Reads what a fuzzer makes up: the part of a file behind its digest.
+/// Fuzzing entry: decodes the part of a file after its digest.
 #[doc(hidden)]
-pub fn read_anything(bytes: &[u8]) {
+pub fn decode_untrusted(bytes: &[u8]) {
     let (mut program, mut machine) = (Program::default(), Machine::new());
     let _ = restore(&mut program, &mut machine, &mut Reader::new(bytes));
 }
@@ -419,16 +425,17 @@ fn seconds_now() -> Option<i64> {
     i64::try_from(now.as_secs()).ok()
 }
 
-/// Whether a script has the same contents. Its metadata say so unless it changed shortly before the cache was written: then it is read.
-fn is_same(path: &str, stamp: &FileIdentity, wanted: &Digest, written: i64) -> bool {
+/// Whether a script has the same contents. Its metadata decide, unless it changed shortly before the cache was
+/// written: then the contents are compared.
+fn is_unchanged(path: &str, identity: &FileIdentity, expected: &Digest, written: i64) -> bool {
     let Ok(data) = std::fs::metadata(path) else { return false };
-    if FileIdentity::of(&data) == *stamp && !stamp.is_younger_than(written - 2) {
+    if FileIdentity::from_metadata(&data) == *identity && !identity.is_younger_than(written - 2) {
         return data.is_file();
     }
-    std::fs::read(path).is_ok_and(|text| digest(&text) == *wanted)
+    std::fs::read(path).is_ok_and(|text| digest(&text) == *expected)
 }
 
-/// Removes what is too much in the folder, the oldest files first.
+/// Removes the oldest files beyond [`MAX_FILES`].
 fn remove_oldest(folder: &Path) {
     let Ok(entries) = std::fs::read_dir(folder) else { return };
     let mut files: Vec<(SystemTime, PathBuf)> = entries
@@ -437,7 +444,7 @@ fn remove_oldest(folder: &Path) {
         .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
         .collect();
     files.sort();
-    let extra = files.len().saturating_sub(MOST_FILES);
+    let extra = files.len().saturating_sub(MAX_FILES);
     for (_, path) in files.into_iter().take(extra) {
         let _ = std::fs::remove_file(path);
     }

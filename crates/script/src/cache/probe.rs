@@ -1,7 +1,8 @@
-//! What the parser asks the file system and the environment: the answers that a cache depends on.
+//! Queries of the file system and the environment by the parser, whose answers a cache depends on.
 //!
-//! A search for a file looks at many paths, and a file that appears at one of them later would be found instead. So the answers are
-//! noted, and a cache counts only while each of them is the same. Folders that do not exist stand for everything that was searched below them.
+//! A search for a file checks many paths, and a file that later appears at one of them would be found instead.
+//! So the answers are recorded, and a cache is valid only while each of them is the same. A missing folder
+//! covers all paths below it.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -9,9 +10,9 @@ use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use super::codec::{Codec, Damaged, Read, Reader, Writer, fields, variants};
+use super::codec::{Codec, Damaged, DecodeResult, Reader, Writer, fields, variants};
 
-/// What there is at a path.
+/// What exists at a path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     /// Nothing.
@@ -28,7 +29,7 @@ variants! {
     Kind { 0 = Missing, 1 = File, 2 = Folder, 3 = Other }
 }
 
-/// The identity of a file's contents, as far as its metadata say.
+/// The identity of a file's contents, as far as its metadata determine it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct FileIdentity {
     device: u64,
@@ -45,7 +46,7 @@ fields! {
 }
 
 impl FileIdentity {
-    pub(super) fn of(data: &Metadata) -> Self {
+    pub(super) fn from_metadata(data: &Metadata) -> Self {
         Self {
             device: data.dev(),
             inode: data.ino(),
@@ -57,41 +58,41 @@ impl FileIdentity {
         }
     }
 
-    /// Whether the file may have been written again since within one tick of the clock: then its time says nothing.
+    /// Whether the file may have been modified again within one clock tick, so that its time is not conclusive.
     pub(super) fn is_younger_than(&self, seconds: i64) -> bool {
         self.modified >= seconds || self.changed >= seconds
     }
 }
 
 thread_local! {
-    static NOTED: RefCell<Option<ProbeAnswers>> = const { RefCell::new(None) };
+    static ANSWERS: RefCell<Option<ProbeAnswers>> = const { RefCell::new(None) };
 }
 
-/// The answers so far.
+/// The recorded answers.
 #[derive(Default)]
 pub(super) struct ProbeAnswers {
-    /// What there was at each path.
+    /// Kind of each path.
     pub(super) paths: BTreeMap<PathBuf, Kind>,
-    /// The stamp of each file that was read, as it was before.
+    /// Identity of each file that was read, taken before reading.
     pub(super) files: BTreeMap<PathBuf, FileIdentity>,
 }
 
-/// From now on answers of this thread are noted.
+/// Starts recording the answers of this thread.
 pub(crate) fn begin() {
-    NOTED.set(Some(ProbeAnswers::default()));
+    ANSWERS.set(Some(ProbeAnswers::default()));
 }
 
-/// The answers; none are noted any more.
+/// Stops recording and returns the answers.
 pub(super) fn end() -> Option<ProbeAnswers> {
-    NOTED.take()
+    ANSWERS.take()
 }
 
-/// What there is at a path.
-pub(crate) fn look(path: &Path) -> Kind {
-    let kind = now(path);
-    NOTED.with_borrow_mut(|noted| {
-        if let Some(noted) = noted {
-            noted.paths.insert(path.to_owned(), kind);
+/// Checks what exists at a path.
+pub(crate) fn kind_at(path: &Path) -> Kind {
+    let kind = current_kind(path);
+    ANSWERS.with_borrow_mut(|answers| {
+        if let Some(answers) = answers {
+            answers.paths.insert(path.to_owned(), kind);
         }
     });
     kind
@@ -100,19 +101,19 @@ pub(crate) fn look(path: &Path) -> Kind {
 /// Reads a file.
 ///
 /// # Errors
-/// Whatever the system says.
+/// Errors of the operating system.
 pub(crate) fn read(path: &Path) -> std::io::Result<Vec<u8>> {
-    NOTED.with_borrow_mut(|noted| {
-        if let Some(noted) = noted
+    ANSWERS.with_borrow_mut(|answers| {
+        if let Some(answers) = answers
             && let Ok(data) = std::fs::metadata(path)
         {
-            noted.files.insert(path.to_owned(), FileIdentity::of(&data));
+            answers.files.insert(path.to_owned(), FileIdentity::from_metadata(&data));
         }
     });
     std::fs::read(path)
 }
 
-fn now(path: &Path) -> Kind {
+fn current_kind(path: &Path) -> Kind {
     match std::fs::metadata(path) {
         Ok(data) if data.is_file() => Kind::File,
         Ok(data) if data.is_dir() => Kind::Folder,
@@ -121,15 +122,16 @@ fn now(path: &Path) -> Kind {
     }
 }
 
-/// The answers that suffice to know that all are the same: of folders that are missing only the outermost. `None` where a path is no text.
-pub(super) fn essential(paths: &BTreeMap<PathBuf, Kind>) -> Option<Vec<(Box<str>, Kind)>> {
+/// The minimal set of answers that implies all of them: of missing folders only the outermost. `None` if a path
+/// is not UTF-8.
+pub(super) fn minimal_answers(paths: &BTreeMap<PathBuf, Kind>) -> Option<Vec<(Box<str>, Kind)>> {
     let mut known: BTreeMap<PathBuf, Kind> = BTreeMap::new();
     for (path, kind) in paths {
         let mut path = path.clone();
         if *kind == Kind::Missing {
             while let Some(parent) = path.parent()
                 && !parent.as_os_str().is_empty()
-                && now(parent) == Kind::Missing
+                && current_kind(parent) == Kind::Missing
             {
                 path = parent.to_owned();
             }
@@ -140,8 +142,8 @@ pub(super) fn essential(paths: &BTreeMap<PathBuf, Kind>) -> Option<Vec<(Box<str>
 }
 
 /// Whether an answer is still the same.
-pub(super) fn is_still(path: &str, kind: Kind) -> bool {
-    now(Path::new(path)) == kind
+pub(super) fn is_unchanged(path: &str, kind: Kind) -> bool {
+    current_kind(Path::new(path)) == kind
 }
 
 #[cfg(test)]
@@ -149,28 +151,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_missing_folder_stands_for_what_was_searched_in_it() {
+    fn a_missing_folder_covers_paths_below_it() {
         let missing = |path: &str| (PathBuf::from(path), Kind::Missing);
         let paths = BTreeMap::from([
             missing("/no such folder/a/b.zeek"),
             missing("/no such folder/c.zeek"),
             (PathBuf::from("/"), Kind::Folder),
         ]);
-        let essential = essential(&paths).unwrap_or_default();
+        let minimal_answers = minimal_answers(&paths).unwrap_or_default();
         assert_eq!(
-            essential,
+            minimal_answers,
             [("/".into(), Kind::Folder), ("/no such folder".into(), Kind::Missing)]
         );
-        assert!(essential.iter().all(|(path, kind)| is_still(path, *kind)));
-        assert!(!is_still("/", Kind::Missing));
+        assert!(minimal_answers.iter().all(|(path, kind)| is_unchanged(path, *kind)));
+        assert!(!is_unchanged("/", Kind::Missing));
     }
 
     #[test]
-    fn answers_are_noted_while_that_is_asked_for() {
-        assert_eq!(look(Path::new("/")), Kind::Folder);
+    fn answers_are_recorded_between_begin_and_end() {
+        assert_eq!(kind_at(Path::new("/")), Kind::Folder);
         begin();
-        look(Path::new("/"));
-        assert_eq!(end().map(|noted| noted.paths.len()), Some(1));
+        kind_at(Path::new("/"));
+        assert_eq!(end().map(|answers| answers.paths.len()), Some(1));
         assert!(end().is_none());
     }
 }

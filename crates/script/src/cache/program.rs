@@ -1,8 +1,8 @@
-//! Programs as bytes.
+//! Encoding of programs.
 
 use std::rc::Rc;
 
-use super::codec::{Codec, Damaged, Read, Reader, Writer, fields, variants};
+use super::codec::{Codec, Damaged, DecodeResult, Reader, Writer, fields, variants};
 use super::stored;
 use crate::ast::{
     AddTo, BinaryOp, Body, Call, Capture, Case, Coercion, EventCall, Expr, ExprKind, For, Function,
@@ -25,13 +25,13 @@ use crate::types::{
 macro_rules! ids {
     ($($id:ident),*) => {$(
         impl Codec for $id {
-            fn put(&self, to: &mut Writer) {
+            fn encode(&self, to: &mut Writer) {
                 to.number(u64::from(self.0));
             }
 
             #[inline]
-            fn take(from: &mut Reader<'_>) -> Read<Self> {
-                u32::take(from).map(Self)
+            fn decode(from: &mut Reader<'_>) -> DecodeResult<Self> {
+                u32::decode(from).map(Self)
             }
         }
     )*};
@@ -40,58 +40,59 @@ macro_rules! ids {
 ids!(BodyId, ExprId, FuncId, GlobalId, LocalId, Name, StmtId, TypeId);
 
 impl Codec for FileId {
-    fn put(&self, to: &mut Writer) {
-        // That of no file is the largest number.
+    fn encode(&self, to: &mut Writer) {
+        // [`Span::NOWHERE`] has the largest file number.
         to.number(u64::from(self.0.wrapping_add(1)));
     }
 
     #[inline]
-    fn take(from: &mut Reader<'_>) -> Read<Self> {
-        Ok(Self(u32::take(from)?.wrapping_sub(1)))
+    fn decode(from: &mut Reader<'_>) -> DecodeResult<Self> {
+        Ok(Self(u32::decode(from)?.wrapping_sub(1)))
     }
 }
 
-/// Places are most of what is read. Nearly all are in the file of the one before and not far from it: these have seven bytes, read
-/// at once. The first byte of others is [`FAR`].
+/// Spans are most of the data. Nearly all are in the file of the previous one and near it: these take seven
+/// bytes, which are read at once. Other spans begin with the byte [`FAR`].
 impl Codec for Span {
-    fn put(&self, to: &mut Writer) {
-        let before = std::mem::replace(&mut to.near, *self);
-        if let Some(near) = self.since(&before) {
+    fn encode(&self, to: &mut Writer) {
+        let before = std::mem::replace(&mut to.previous_span, *self);
+        if let Some(near) = self.delta_from(&before) {
             to.bytes.extend_from_slice(&near);
             return;
         }
         to.byte(FAR);
-        self.file.put(to);
+        self.file.encode(to);
         for number in [
             self.first,
             self.last.wrapping_sub(self.first),
             self.start,
             self.end.wrapping_sub(self.start),
         ] {
-            number.put(to);
+            number.encode(to);
         }
     }
 
     #[inline]
-    fn take(from: &mut Reader<'_>) -> Read<Self> {
+    fn decode(from: &mut Reader<'_>) -> DecodeResult<Self> {
         let span = match from.left.split_first_chunk() {
             Some((&near, left)) if near[0] != FAR => {
                 from.left = left;
-                from.near.at(near)
+                from.previous_span.plus_delta(near)
             }
-            _ => far(from)?,
+            _ => decode_far(from)?,
         };
-        from.near = span;
+        from.previous_span = span;
         Ok(span)
     }
 }
 
-/// The first byte of a place that is far from the one before.
+/// The first byte of a span that is far from the previous one.
 const FAR: u8 = 0xff;
 
 impl Span {
-    /// How far it is from the one before: lines of it, lines from there, bytes from there, bytes of it. `None` if it is too far.
-    fn since(self, before: &Self) -> Option<[u8; 7]> {
+    /// The difference to the previous span: its number of lines, lines from `before`, bytes from `before`, its
+    /// length in bytes. `None` if too large.
+    fn delta_from(self, before: &Self) -> Option<[u8; 7]> {
         let lines = u8::try_from(self.last.checked_sub(self.first)?).ok()?;
         let line = i16::try_from(self.first.wrapping_sub(before.first).cast_signed()).ok()?;
         let byte = i16::try_from(self.start.wrapping_sub(before.start).cast_signed()).ok()?;
@@ -100,9 +101,9 @@ impl Span {
         (self.file == before.file && lines != FAR).then_some([lines, a, b, c, d, e, f])
     }
 
-    /// The place that is so far from this one.
+    /// The span with this difference to `self`.
     #[inline]
-    fn at(self, [lines, a, b, c, d, e, f]: [u8; 7]) -> Self {
+    fn plus_delta(self, [lines, a, b, c, d, e, f]: [u8; 7]) -> Self {
         let line = i32::from(i16::from_le_bytes([a, b]));
         let byte = i32::from(i16::from_le_bytes([c, d]));
         let first = self.first.wrapping_add_signed(line);
@@ -113,25 +114,25 @@ impl Span {
 }
 
 #[cold]
-fn far(from: &mut Reader<'_>) -> Read<Span> {
+fn decode_far(from: &mut Reader<'_>) -> DecodeResult<Span> {
     if from.byte()? != FAR {
         return Err(Damaged);
     }
-    let file = FileId::take(from)?;
-    let (first, lines) = (u32::take(from)?, u32::take(from)?);
-    let (start, len) = (u32::take(from)?, u32::take(from)?);
+    let file = FileId::decode(from)?;
+    let (first, lines) = (u32::decode(from)?, u32::decode(from)?);
+    let (start, len) = (u32::decode(from)?, u32::decode(from)?);
     let (last, end) = (first.wrapping_add(lines), start.wrapping_add(len));
     Ok(Span { file, first, last, start, end })
 }
 
 impl<I: Id, T: Codec> Codec for Arena<I, T> {
-    fn put(&self, to: &mut Writer) {
+    fn encode(&self, to: &mut Writer) {
         to.number(self.len() as u64);
-        self.iter().for_each(|(_, item)| item.put(to));
+        self.iter().for_each(|(_, item)| item.encode(to));
     }
 
-    fn take(from: &mut Reader<'_>) -> Read<Self> {
-        Vec::take(from).map(Self::from_items)
+    fn decode(from: &mut Reader<'_>) -> DecodeResult<Self> {
+        Vec::decode(from).map(Self::from_items)
     }
 }
 
@@ -219,60 +220,60 @@ variants! {
 }
 
 impl Codec for SourceFile {
-    fn put(&self, to: &mut Writer) {
-        self.path.put(to);
-        self.folder.put(to);
-        self.loaded_from.put(to);
-        self.depth.put(to);
+    fn encode(&self, to: &mut Writer) {
+        self.path.encode(to);
+        self.folder.encode(to);
+        self.loaded_from.encode(to);
+        self.depth.encode(to);
     }
 
-    fn take(from: &mut Reader<'_>) -> Read<Self> {
+    fn decode(from: &mut Reader<'_>) -> DecodeResult<Self> {
         Ok(Self {
-            path: Codec::take(from)?,
-            folder: Codec::take(from)?,
-            // Only diagnostics with carets show it, and those want no cache.
+            path: Codec::decode(from)?,
+            folder: Codec::decode(from)?,
+            // Only diagnostics with carets need it, and those disable the cache.
             text: Rc::new([]),
-            loaded_from: Codec::take(from)?,
-            depth: Codec::take(from)?,
+            loaded_from: Codec::decode(from)?,
+            depth: Codec::decode(from)?,
         })
     }
 }
 
-/// Writes a program; options of the command line and diagnostics are not part of it.
-pub(super) fn put(program: &Program, to: &mut Writer) {
-    program.sources.files.put(to);
-    program.names.texts().put(to);
-    program.types.arena().put(to);
-    stored::put(&program.exprs, to);
-    stored::put(&program.stmts, to);
-    program.globals.arena.put(to);
-    program.globals.by_name().put(to);
-    program.globals.modules.put(to);
-    program.functions.put(to);
-    program.bodies.put(to);
-    program.main.put(to);
-    program.signature_files.put(to);
-    program.prefixes.put(to);
-    program.aliases.put(to);
-    program.near.put(to);
+/// Encodes a program, except command-line options and diagnostics.
+pub(super) fn encode(program: &Program, to: &mut Writer) {
+    program.sources.files.encode(to);
+    program.names.texts().encode(to);
+    program.types.arena().encode(to);
+    stored::encode(&program.exprs, to);
+    stored::encode(&program.stmts, to);
+    program.globals.arena.encode(to);
+    program.globals.by_name().encode(to);
+    program.globals.modules.encode(to);
+    program.functions.encode(to);
+    program.bodies.encode(to);
+    program.main.encode(to);
+    program.signature_files.encode(to);
+    program.prefixes.encode(to);
+    program.aliases.encode(to);
+    program.parser_span.encode(to);
 }
 
-/// Reads a program into one that is new.
-pub(super) fn take(program: &mut Program, from: &mut Reader<'_>) -> Read<()> {
-    program.sources = Sources { files: Codec::take(from)? };
-    program.names = Names::from_texts(Codec::take(from)?);
-    program.types = Types::from_arena(Codec::take(from)?);
-    program.exprs = stored::take(from)?;
-    program.stmts = stored::take(from)?;
-    let (arena, by_name) = (Codec::take(from)?, Codec::take(from)?);
-    program.globals = Globals::from_parts(arena, by_name, Codec::take(from)?);
-    program.functions = Codec::take(from)?;
-    program.bodies = Codec::take(from)?;
-    program.main = Codec::take(from)?;
-    program.signature_files = Codec::take(from)?;
-    program.prefixes = Codec::take(from)?;
-    program.aliases = Codec::take(from)?;
-    program.near = Codec::take(from)?;
+/// Decodes a program into a new one.
+pub(super) fn decode(program: &mut Program, from: &mut Reader<'_>) -> DecodeResult<()> {
+    program.sources = Sources { files: Codec::decode(from)? };
+    program.names = Names::from_texts(Codec::decode(from)?);
+    program.types = Types::from_arena(Codec::decode(from)?);
+    program.exprs = stored::decode(from)?;
+    program.stmts = stored::decode(from)?;
+    let (arena, by_name) = (Codec::decode(from)?, Codec::decode(from)?);
+    program.globals = Globals::from_parts(arena, by_name, Codec::decode(from)?);
+    program.functions = Codec::decode(from)?;
+    program.bodies = Codec::decode(from)?;
+    program.main = Codec::decode(from)?;
+    program.signature_files = Codec::decode(from)?;
+    program.prefixes = Codec::decode(from)?;
+    program.aliases = Codec::decode(from)?;
+    program.parser_span = Codec::decode(from)?;
     if program.types.len() <= TypeId::UNSPECIFIED_VECTOR.0 as usize { Err(Damaged) } else { Ok(()) }
 }
 
@@ -281,7 +282,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_near_and_far_come_back() {
+    fn near_and_far_spans_round_trip() {
         let span =
             |file, first, last, start, end| Span { file: FileId(file), first, last, start, end };
         let spans = [
@@ -298,13 +299,13 @@ mod tests {
             Span::NOWHERE,
         ];
         let mut to = Writer::default();
-        spans.iter().for_each(|span| span.put(&mut to));
+        spans.iter().for_each(|span| span.encode(&mut to));
         let mut from = Reader::new(&to.bytes);
-        assert!(spans.iter().all(|span| Span::take(&mut from) == Ok(*span)));
+        assert!(spans.iter().all(|span| Span::decode(&mut from) == Ok(*span)));
         assert!(from.left.is_empty());
-        // All that is cut off is damaged, and none that is not a place is read as one.
+        // Truncated data is an error, and bytes that are no span are not decoded as one.
         let mut from = Reader::new(&to.bytes[..3]);
-        assert_eq!(Span::take(&mut from), Err(Damaged));
-        assert_eq!(Span::take(&mut Reader::new(&[0, 1, 2, 3, 4, 5])), Err(Damaged));
+        assert_eq!(Span::decode(&mut from), Err(Damaged));
+        assert_eq!(Span::decode(&mut Reader::new(&[0, 1, 2, 3, 4, 5])), Err(Damaged));
     }
 }

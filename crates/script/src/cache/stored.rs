@@ -1,31 +1,31 @@
-//! Items of an arena that stay bytes until one of them is asked for.
+//! Items of an arena that are decoded on first access.
 //!
-//! Most functions of Zeek's scripts are never called in a run: their expressions and statements need no decoding. So these are stored in
-//! blocks of [`BLOCK`] items, each readable by itself, with the length of each block in front.
+//! Most functions of Zeek's scripts are never called in a run, so their expressions and statements need no
+//! decoding. These are stored in independent blocks of [`BLOCK`] items, preceded by the length of each block.
 
 use std::cell::OnceCell;
 use std::rc::Rc;
 
-use super::codec::{Codec, Damaged, Read, Reader, Writer};
+use super::codec::{Codec, Damaged, DecodeResult, Reader, Writer};
 use crate::ids::{Arena, Id};
 use crate::source::Span;
 
-/// Items of a block: about a function of them.
+/// Items per block, about those of one function.
 const BLOCK: usize = 64;
 
-/// The first items of an arena, as a file holds them.
+/// The first items of an arena, as stored in a file.
 #[derive(Clone)]
 pub(crate) struct Stored<T> {
     /// The file.
     bytes: Rc<Vec<u8>>,
     blocks: Box<[Block<T>]>,
     len: usize,
-    decode: fn(&[u8], usize) -> Box<[T]>,
+    decode_block: fn(&[u8], usize) -> Box<[T]>,
 }
 
 #[derive(Clone)]
 struct Block<T> {
-    /// Where its bytes are in the file.
+    /// Range of its bytes in the file.
     start: usize,
     end: usize,
     items: OnceCell<Box<[T]>>,
@@ -41,7 +41,7 @@ impl<T> Stored<T> {
         let block = self.blocks.get(number)?;
         Some(block.items.get_or_init(|| {
             let bytes = self.bytes.get(block.start..block.end).unwrap_or_default();
-            (self.decode)(bytes, BLOCK.min(self.len - number * BLOCK))
+            (self.decode_block)(bytes, BLOCK.min(self.len - number * BLOCK))
         }))
     }
 
@@ -55,23 +55,23 @@ impl<T> Stored<T> {
     }
 }
 
-/// The `len` items of a block. A file is read only if its digest is right, so its blocks are what a writer wrote: where one is not,
-/// its items are those of an empty program.
-fn decode<T: Codec + Default>(bytes: &[u8], len: usize) -> Box<[T]> {
+/// The `len` items of a block. A file is loaded only if its digest is valid, so its blocks are well-formed; a
+/// malformed block yields default items.
+fn decode_block<T: Codec + Default>(bytes: &[u8], len: usize) -> Box<[T]> {
     let mut from = Reader::new(bytes);
-    (0..len).map(|_| T::take(&mut from).unwrap_or_default()).collect()
+    (0..len).map(|_| T::decode(&mut from).unwrap_or_default()).collect()
 }
 
-/// Writes an arena in blocks.
-pub(super) fn put<I: Id, T: Codec>(arena: &Arena<I, T>, to: &mut Writer) {
+/// Encodes an arena in blocks.
+pub(super) fn encode<I: Id, T: Codec>(arena: &Arena<I, T>, to: &mut Writer) {
     to.number(arena.len() as u64);
     let mut blocks = Writer::default();
     let mut ends = Vec::new();
     for (id, item) in arena.iter() {
         if id.index().is_multiple_of(BLOCK) {
-            blocks.near = Span::NOWHERE;
+            blocks.previous_span = Span::NOWHERE;
         }
-        item.put(&mut blocks);
+        item.encode(&mut blocks);
         if id.index() % BLOCK == BLOCK - 1 || id.index() + 1 == arena.len() {
             ends.push(blocks.bytes.len());
         }
@@ -83,11 +83,13 @@ pub(super) fn put<I: Id, T: Codec>(arena: &Arena<I, T>, to: &mut Writer) {
     to.bytes.extend_from_slice(&blocks.bytes);
 }
 
-/// Reads an arena in blocks: of a file, its items are decoded later.
-pub(super) fn take<I: Id, T: Codec + Default>(from: &mut Reader<'_>) -> Read<Arena<I, T>> {
+/// Decodes an arena in blocks. The items of a file are decoded later.
+pub(super) fn decode<I: Id, T: Codec + Default>(
+    from: &mut Reader<'_>,
+) -> DecodeResult<Arena<I, T>> {
     let len = from.len()?;
     let lens: Vec<usize> =
-        (0..len.div_ceil(BLOCK)).map(|_| usize::take(from)).collect::<Read<_>>()?;
+        (0..len.div_ceil(BLOCK)).map(|_| usize::decode(from)).collect::<DecodeResult<_>>()?;
     let Some(file) = from.file else {
         let mut items = Vec::with_capacity(len);
         for bytes in &lens {
@@ -95,20 +97,20 @@ pub(super) fn take<I: Id, T: Codec + Default>(from: &mut Reader<'_>) -> Read<Are
             from.left = left;
             let mut block = Reader::new(block);
             for _ in 0..BLOCK.min(len - items.len()) {
-                items.push(T::take(&mut block)?);
+                items.push(T::decode(&mut block)?);
             }
         }
         return Ok(Arena::from_items(items));
     };
     let mut blocks = Vec::with_capacity(lens.len());
     for bytes in lens {
-        // The remaining bytes are the end of the file.
+        // The remaining bytes are at the end of the file.
         let start = file.len() - from.left.len();
         from.left = from.left.get(bytes..).ok_or(Damaged)?;
         blocks.push(Block { start, end: start + bytes, items: OnceCell::new() });
     }
     let (bytes, blocks) = (Rc::clone(file), blocks.into_boxed_slice());
-    Ok(Arena::from_stored(Stored { bytes, blocks, len, decode: decode::<T> }))
+    Ok(Arena::from_stored(Stored { bytes, blocks, len, decode_block: decode_block::<T> }))
 }
 
 #[cfg(test)]
@@ -120,25 +122,25 @@ mod tests {
         let arena: Arena<Name, u32> = Arena::from_items(items.to_vec());
         let mut to = Writer::default();
         to.bytes.extend_from_slice(b"head");
-        put(&arena, &mut to);
+        encode(&arena, &mut to);
         to.byte(7);
         to.bytes
     }
 
     #[test]
-    fn items_come_back_one_by_one_and_all_at_once() {
+    fn items_are_decoded_lazily_and_eagerly() {
         for count in [0, 1, 63, 64, 65, 1_000, 100_000] {
             let items: Vec<u32> = (0..count).map(|number| number * 3).collect();
             let file = Rc::new(written(&items));
             let mut from = Reader::of_file(&file, 4);
-            let mut lazy: Arena<Name, u32> = take(&mut from).unwrap();
+            let mut lazy: Arena<Name, u32> = decode(&mut from).unwrap();
             assert_eq!(from.left, [7]);
             let mut from = Reader::new(&file[4..]);
-            let eager: Arena<Name, u32> = take(&mut from).unwrap();
+            let eager: Arena<Name, u32> = decode(&mut from).unwrap();
             assert_eq!((from.left, lazy.len()), (&[7][..], items.len()));
             assert!(lazy.iter().map(|(_, item)| *item).eq(items.iter().copied()));
             assert!(eager.iter().map(|(_, item)| *item).eq(items.iter().copied()));
-            // New items follow those that were stored, and both kinds can be changed.
+            // New items follow the stored ones, and both kinds can be changed.
             let new = lazy.push(5);
             assert_eq!((new.index(), lazy[new]), (items.len(), 5));
             for id in [Name(0), new] {
@@ -150,17 +152,17 @@ mod tests {
     }
 
     #[test]
-    fn damaged_blocks_are_refused() {
+    fn damaged_blocks_are_rejected() {
         let file = written(&[1; 100]);
         for len in 4..file.len() - 1 {
-            assert!(take::<Name, u32>(&mut Reader::new(&file[4..len])).is_err());
+            assert!(decode::<Name, u32>(&mut Reader::new(&file[4..len])).is_err());
             let cut = Rc::new(file[..len].to_vec());
-            assert!(take::<Name, u32>(&mut Reader::of_file(&cut, 4)).is_err());
+            assert!(decode::<Name, u32>(&mut Reader::of_file(&cut, 4)).is_err());
         }
-        // More items than a block has bytes for.
+        // The block declares more items than it has bytes.
         let file = Rc::new(vec![2, 1, 5, 0, 0]);
-        assert!(take::<Name, u32>(&mut Reader::new(&file)).is_err());
-        let arena: Arena<Name, u32> = take(&mut Reader::of_file(&file, 0)).unwrap();
+        assert!(decode::<Name, u32>(&mut Reader::new(&file)).is_err());
+        let arena: Arena<Name, u32> = decode(&mut Reader::of_file(&file, 0)).unwrap();
         assert_eq!((arena[Name(0)], arena[Name(1)]), (5, 0));
     }
 }

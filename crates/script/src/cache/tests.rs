@@ -1,4 +1,4 @@
-//! Runs with a cache are like runs without.
+//! Runs with a cache have the same results as runs without.
 
 use std::cell::RefCell;
 use std::fs;
@@ -6,7 +6,7 @@ use std::fs;
 use super::*;
 use crate::diagnostics::Diagnostics;
 
-/// What stands for Zeek's own scripts: one construct after another that leaves state behind.
+/// Replacement of Zeek's own scripts: one construct after another that leaves state.
 const BARE: &str = r#"
 module GLOBAL;
 global cat: function(va_args: any): string;
@@ -18,7 +18,7 @@ type Color: enum { RED, GREEN, BLUE };
 type Inner: record { n: count &default=3; names: set[string] &default=set("a", "b"); };
 type Outer: record { id: count; inner: Inner &default=[$n=4]; seen: vector of addr &optional; c: Color &default=GREEN; };
 global shared: Outer = [$id=1];
-global again: Outer = shared;
+global round_trip: Outer = shared;
 global table_of: table[string, count] of Outer &default=function(s: string, n: count): Outer { return [$id=n]; } &redef;
 redef table_of += { ["x", 1] = shared };
 global nets: set[subnet] = { 10.0.0.0/8, 192.168.0.0/16, [2001:db8::]/32 } &redef;
@@ -54,7 +54,7 @@ redef nets += { 172.16.0.0/12 };
 redef table_of += { ["y", 2] = [$id=2] };
 "#;
 
-/// A script of the user, which sees and changes everything.
+/// A script of the user, which reads and changes everything.
 const USER: &str = r#"
 redef record Outer += { mine: count &default=77; };
 redef enum Color += { MINE };
@@ -64,8 +64,8 @@ hook hooked(n: count) { print "hook of the user", n; }
 event started(n: count) { print "started", n; }
 event zeek_init()
     {
-    print shared, again, table_of["x", 1], table_of["no", 9], table_of;
-    again$id = 100;
+    print shared, round_trip, table_of["x", 1], table_of["no", 9], table_of;
+    round_trip$id = 100;
     print shared$id, table_of["x", 1]$id;
     print 10.1.2.3 in nets, 172.20.0.1 in nets, 11.0.0.1 in nets, words["foo"], words["BER"], words["xy"], |nets|;
     print expiring, ports, color, numbers, when_built, tunable, fixed, has_twice, Base::environment;
@@ -116,16 +116,16 @@ impl ScratchFolder {
     }
 
     fn cache(&self) -> Cache {
-        Cache::below(&self.folder.join("cache"), &self.options(), &self.search_path())
+        Cache::in_subfolder(&self.folder.join("cache"), &self.options(), &self.search_path())
             .unwrap_or_else(|| unreachable!("these options allow a cache"))
     }
 
-    /// Whether the cache has a file that counts.
+    /// Whether the cache has a valid file.
     fn is_cached(&self) -> bool {
         self.cache().load(&mut Program::default(), &mut Machine::new()).is_some()
     }
 
-    /// What a run prints and reports.
+    /// The output and the diagnostics of a run.
     fn run(&self, cached: bool) -> String {
         let reports = Rc::new(RefCell::new(Vec::new()));
         let sink = reports.clone();
@@ -194,7 +194,7 @@ fn a_cached_run_prints_what_a_cold_one_prints() {
 }
 
 #[test]
-fn a_changed_script_and_a_new_file_in_front_end_the_cache() {
+fn a_changed_script_or_an_earlier_file_invalidates_the_cache() {
     let place = ScratchFolder::new("changed");
     place.run(true);
     assert!(place.is_cached());
@@ -220,7 +220,7 @@ fn a_changed_script_and_a_new_file_in_front_end_the_cache() {
 }
 
 #[test]
-fn what_may_differ_next_time_is_not_stored() {
+fn results_that_may_change_are_not_stored() {
     for (name, code) in [
         ("time", "global started_at = current_time();"),
         ("print", "function show(): bool { print \"shown\"; return T; } global shown = show();"),
@@ -234,7 +234,7 @@ fn what_may_differ_next_time_is_not_stored() {
 }
 
 #[test]
-fn damaged_files_are_refused_and_replaced() {
+fn damaged_files_are_rejected_and_replaced() {
     let place = ScratchFolder::new("damaged");
     let without = place.run(false);
     place.run(true);
@@ -252,7 +252,7 @@ fn damaged_files_are_refused_and_replaced() {
     }
     assert!(fs::write(place.file(), &whole[..whole.len() - 7]).is_ok());
     assert!(!place.is_cached());
-    // Others could have written it.
+    // Others could have written the file.
     place.run(true);
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o666);
     assert!(fs::set_permissions(place.file(), mode).is_ok());
@@ -260,21 +260,21 @@ fn damaged_files_are_refused_and_replaced() {
 }
 
 #[test]
-fn bytes_that_no_writer_wrote_are_read_without_harm() {
+fn arbitrary_bytes_are_decoded_without_panic() {
     let place = ScratchFolder::new("harm");
     place.run(true);
     let whole = fs::read(place.file()).unwrap_or_default();
     let body = whole.get(80..).unwrap_or_default();
     let mut from = Reader::new(body);
-    assert_eq!(place.cache().counts(&mut from), Ok(true));
+    assert_eq!(place.cache().is_valid(&mut from), Ok(true));
     let rest = from.left;
     for at in (0..rest.len()).step_by(7) {
-        read_anything(&rest[..at]);
+        decode_untrusted(&rest[..at]);
         let mut changed = rest.to_vec();
         if let Some(byte) = changed.get_mut(at) {
             *byte = byte.wrapping_add(0x81);
         }
-        read_anything(&changed);
+        decode_untrusted(&changed);
     }
 }
 
@@ -284,12 +284,12 @@ fn functions_that_may_be_called_are_sorted() {
 }
 
 #[test]
-fn other_functions_refuse_the_cache() {
+fn impure_functions_prevent_caching() {
     let mut recorder = Recorder::default();
     recorder.call("fmt", b"");
     recorder.call("getenv", b"no such variable");
-    assert!(!recorder.refused);
+    assert!(!recorder.uncacheable);
     assert_eq!(recorder.environment.get("no such variable"), Some(&None));
     recorder.call("current_time", b"");
-    assert!(recorder.refused);
+    assert!(recorder.uncacheable);
 }

@@ -1,36 +1,37 @@
-//! Checks of locals that need no instruction: those of locals that have a value on every way to them, and those that the
-//! next instruction makes itself.
+//! Removal of redundant checks of locals: those of locals that are set on every path, and those that the next
+//! instruction repeats.
 
 use std::rc::Rc;
 
-use super::operands::{Counts, Next, next, operands, target};
+use super::operands::{Next, OperandTables, next, operands, target};
 use super::{Op, RecordPlan, Reg, WhenPlan};
 use crate::ast::ExprKind;
 use crate::ids::ExprId;
 use crate::program::Program;
 use crate::value::Value;
 
-/// Largest product of instructions and words of a set: larger code keeps its checks.
-const MOST: usize = 1 << 20;
+/// Maximum product of instructions and words per set: larger code keeps its checks.
+const MAX_SET_WORDS: usize = 1 << 20;
 
-/// A body under construction.
-pub(super) struct Parts<'a> {
+/// The code of a body under construction.
+pub(super) struct PartialCode<'a> {
     pub ops: &'a mut Vec<Op>,
     pub sites: &'a mut Vec<ExprId>,
     pub consts: &'a [Value],
     pub records: &'a [RecordPlan],
     pub whens: &'a [Rc<WhenPlan>],
-    /// How many registers are locals.
+    /// Number of registers that hold locals.
     pub locals: usize,
 }
 
-/// Removes checks that cannot fail, and those right before a `Field` or `Path` of the same local, which reports the same.
-pub(super) fn remove(program: &Program, parts: &mut Parts<'_>) {
+/// Removes checks that cannot fail, and those right before a `Field` or `Path` of the same local, which reports
+/// the same error.
+pub(super) fn remove(program: &Program, parts: &mut PartialCode<'_>) {
     let words = parts.locals.div_ceil(64);
-    if parts.locals == 0 || parts.ops.len() * words > MOST {
+    if parts.locals == 0 || parts.ops.len() * words > MAX_SET_WORDS {
         return;
     }
-    let known = Known::new(program, parts, words);
+    let known = SetLocals::new(program, parts, words);
     for at in 0..parts.ops.len() {
         if let Some(op) = parts.ops.get_mut(at)
             && let Op::Pass { d, s } = *op
@@ -39,7 +40,8 @@ pub(super) fn remove(program: &Program, parts: &mut Parts<'_>) {
             *op = Op::Move { d, s };
         }
     }
-    let is_needless = |at: usize, s: Reg| known.has(at, s) || is_made_next(program, parts, at, s);
+    let is_needless =
+        |at: usize, s: Reg| known.has(at, s) || is_repeated_by_next(program, parts, at, s);
     let kept: Vec<bool> = (0..parts.ops.len())
         .map(|at| !matches!(parts.ops.get(at), Some(Op::Check { s }) if is_needless(at, *s)))
         .collect();
@@ -63,8 +65,8 @@ pub(super) fn remove(program: &Program, parts: &mut Parts<'_>) {
     }
 }
 
-/// Whether the next instruction reads a field of the same local, of which the check is.
-fn is_made_next(program: &Program, parts: &Parts<'_>, at: usize, local: Reg) -> bool {
+/// Whether the next instruction reads a field of the checked local and so makes the same check.
+fn is_repeated_by_next(program: &Program, parts: &PartialCode<'_>, at: usize, local: Reg) -> bool {
     let (r, is_path) = match parts.ops.get(at + 1) {
         Some(Op::Field { r, .. }) => (r, false),
         Some(Op::Path { r, .. }) => (r, true),
@@ -81,15 +83,15 @@ fn is_made_next(program: &Program, parts: &Parts<'_>, at: usize, local: Reg) -> 
     *r == local && matches!(program.exprs[*check].kind, ExprKind::Local(..)) && read == Some(*check)
 }
 
-/// For each instruction, the locals that have a value whenever it is reached.
-struct Known {
+/// For each instruction, the locals that are set whenever it is reached.
+struct SetLocals {
     words: usize,
     sets: Vec<u64>,
     reached: Vec<bool>,
 }
 
-impl Known {
-    fn new(program: &Program, parts: &Parts<'_>, words: usize) -> Self {
+impl SetLocals {
+    fn new(program: &Program, parts: &PartialCode<'_>, words: usize) -> Self {
         let len = parts.ops.len();
         let mut known = Self { words, sets: vec![0; len * words], reached: vec![false; len] };
         let mut work = vec![0];
@@ -99,7 +101,7 @@ impl Known {
         while let Some(mut at) = work.pop() {
             while let Some(op) = parts.ops.get(at) {
                 let mut set = known.sets.get(at * words..(at + 1) * words).unwrap_or(&[]).to_vec();
-                pass(program, parts, op, &mut set);
+                transfer(program, parts, op, &mut set);
                 let (falls, jumps) = match next(op) {
                     Next::Falls => (true, None),
                     Next::Jumps(to) => (false, Some(to as usize)),
@@ -120,7 +122,7 @@ impl Known {
         known
     }
 
-    /// The instruction is reached with these. Returns whether that changes something.
+    /// Merges the set of a path that reaches instruction `at`. Returns whether that changes the result.
     fn merge(&mut self, at: usize, set: &[u64]) -> bool {
         let (Some(reached), Some(known)) =
             (self.reached.get_mut(at), self.sets.get_mut(at * self.words..(at + 1) * self.words))
@@ -149,13 +151,13 @@ fn has(set: &[u64], local: Reg) -> bool {
     set.get(usize::from(local) / 64).is_some_and(|word| word >> (local % 64) & 1 == 1)
 }
 
-/// What an instruction makes of the locals that have a value before it.
-fn pass(program: &Program, parts: &Parts<'_>, op: &Op, set: &mut [u64]) {
-    // Behind these a local without a value is not reached.
+/// The effect of an instruction on the set of locals that have a value.
+fn transfer(program: &Program, parts: &PartialCode<'_>, op: &Op, set: &mut [u64]) {
+    // After these instructions the local has a value.
     if let Op::Check { s } | Op::Pass { s, .. } | Op::Field { r: s, .. } | Op::Path { r: s, .. } =
         *op
     {
-        put(set, parts.locals, s, true);
+        set_bit(set, parts.locals, s, true);
     }
     let is_set = match *op {
         Op::Const { k, .. } => parts.consts.get(k as usize).is_some_and(Value::is_set),
@@ -163,15 +165,15 @@ fn pass(program: &Program, parts: &Parts<'_>, op: &Op, set: &mut [u64]) {
         Op::Pass { .. } => true,
         _ => false,
     };
-    let counts = Counts { records: parts.records, whens: parts.whens };
+    let counts = OperandTables { records: parts.records, whens: parts.whens };
     for (first, n) in operands(program, counts, op).defs {
         for local in first..first.saturating_add(n) {
-            put(set, parts.locals, local, is_set);
+            set_bit(set, parts.locals, local, is_set);
         }
     }
 }
 
-fn put(set: &mut [u64], locals: usize, local: Reg, is_set: bool) {
+fn set_bit(set: &mut [u64], locals: usize, local: Reg, is_set: bool) {
     if let Some(word) = set.get_mut(usize::from(local) / 64)
         && usize::from(local) < locals
     {
@@ -219,12 +221,12 @@ pub(super) mod tests {
     #[test]
     fn reading_a_field_checks_its_record() {
         assert!(checks("function f(r: R) { print r$n; if ( r?$r ) print r$r$n; }").is_empty());
-        // Whether a field is set says nothing of a record that is not.
+        // A check whether a field is set does not prove that its record is set.
         assert_eq!(checks("function f(r: R) { if ( r?$r ) print r$r$n; }"), [0]);
     }
 
     #[test]
-    fn a_check_on_one_way_is_none_on_another() {
+    fn a_check_on_one_path_does_not_cover_another() {
         let one = "function f(a: count, b: bool): count
             { local s = 0; if ( b ) s = a + 1; return a + s; }";
         assert_eq!(checks(one), [1, 0, 0]);
@@ -245,7 +247,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn jumps_lead_to_the_same_instructions() {
+    fn jump_targets_are_adjusted() {
         let ops = code(
             "function f(a: count, b: bool) { while ( b ) { if ( a > 3 ) break; print a; } print a; }",
         );

@@ -10,11 +10,11 @@ use crate::types::{AttrKind, Attrs, Flavor, Tag, Type, attr_expr, find_attr};
 use crate::value::Value;
 use crate::value::table::{ExpireKind, TableAttrs};
 
-/// Where `break` and `next` go.
+/// Targets of `break` and `next`.
 pub(super) struct Scope {
-    /// Jumps of `break` that wait for their target.
+    /// Jumps of `break` whose target is not yet known.
     pub breaks: Vec<usize>,
-    /// Jumps of `next` that wait for their target; in a `switch` that is the next case.
+    /// Jumps of `next` and `fallthrough` whose target is not yet known; in a `switch`, that is the next case.
     pub nexts: Vec<usize>,
 }
 
@@ -29,15 +29,15 @@ pub(super) struct Compiler<'p> {
     pub attrs: Vec<Option<Rc<TableAttrs>>>,
     pub whens: Vec<Rc<WhenPlan>>,
     pub next: usize,
-    pub most: usize,
+    pub max_registers: usize,
     pub site: ExprId,
     pub scopes: Vec<Scope>,
-    /// Whether captures are registers: in the codes of a `when`.
+    /// Whether captures are registers: in the code of a `when`.
     pub captures_in_frame: bool,
     pub hook: bool,
-    /// Jumps to the end of the current statement, for values that a function did not give.
+    /// Jumps to the end of the current statement, taken if a function returns no value.
     pub skips: Vec<usize>,
-    /// Locals to which something is assigned that may have no value.
+    /// Locals that may be assigned an unset value.
     pub unset: Vec<LocalId>,
 }
 
@@ -50,7 +50,7 @@ pub fn compile_body(program: &Program, id: BodyId) -> Code {
         .func
         .and_then(|func| program.functions.find(func))
         .is_some_and(|func| func.flavor == Flavor::Hook);
-    // At file level containers and records do not start empty.
+    // At file level, containers and records do not start empty.
     let inits = if body.func.is_some() { &body.inits[..] } else { &[] };
     for local in inits {
         compiler.init_local(*local);
@@ -60,7 +60,7 @@ pub fn compile_body(program: &Program, id: BodyId) -> Code {
     compiler.finish(Some(id))
 }
 
-/// Compiles an expression outside of any function: its value is returned.
+/// Compiles an expression outside of any function, as code that returns its value.
 #[must_use]
 pub fn compile_expr(program: &Program, expr: ExprId) -> Code {
     let mut compiler = Compiler::new(program, None);
@@ -70,7 +70,7 @@ pub fn compile_expr(program: &Program, expr: ExprId) -> Code {
     compiler.finish(None)
 }
 
-/// The attributes that a table gets.
+/// The runtime attributes of a table.
 #[must_use]
 pub fn table_attrs(attrs: &Attrs) -> Option<Rc<TableAttrs>> {
     let expire = [
@@ -110,7 +110,7 @@ impl<'p> Compiler<'p> {
             attrs: Vec::new(),
             whens: Vec::new(),
             next: locals,
-            most: locals,
+            max_registers: locals,
             site: ExprId(u32::MAX),
             scopes: Vec::new(),
             captures_in_frame: false,
@@ -124,7 +124,7 @@ impl<'p> Compiler<'p> {
         if let Some(body) = self.body
             && !self.captures_in_frame
         {
-            let mut parts = checks::Parts {
+            let mut parts = checks::PartialCode {
                 ops: &mut self.ops,
                 sites: &mut self.sites,
                 consts: &self.consts,
@@ -132,7 +132,7 @@ impl<'p> Compiler<'p> {
                 whens: &self.whens,
                 locals: body.locals.len(),
             };
-            sink::records(self.p, body, &mut parts);
+            sink::delay_records(self.p, body, &mut parts);
             checks::remove(self.p, &mut parts);
         }
         Code {
@@ -142,7 +142,7 @@ impl<'p> Compiler<'p> {
             ops: self.ops,
             sites: self.sites,
             consts: self.consts,
-            registers: self.most + 1,
+            registers: self.max_registers + 1,
             records: self.records,
             attrs: self.attrs,
             whens: self.whens,
@@ -161,39 +161,39 @@ impl<'p> Compiler<'p> {
         Target::try_from(self.ops.len()).unwrap_or(Target::MAX)
     }
 
-    /// Lets a jump go to here.
-    pub(super) fn land(&mut self, jump: usize) {
+    /// Sets the target of a jump to the next instruction.
+    pub(super) fn patch_jump(&mut self, jump: usize) {
         let here = self.here();
-        self.land_at(jump, here);
+        self.patch_jump_to(jump, here);
     }
 
-    pub(super) fn land_all(&mut self, jumps: Vec<usize>) {
+    pub(super) fn patch_jumps(&mut self, jumps: Vec<usize>) {
         for jump in jumps {
-            self.land(jump);
+            self.patch_jump(jump);
         }
     }
 
-    pub(super) fn land_at(&mut self, jump: usize, target: Target) {
+    pub(super) fn patch_jump_to(&mut self, jump: usize, target: Target) {
         if let Some(to) = self.ops.get_mut(jump).and_then(operands::target) {
             *to = target;
         }
     }
 
-    /// Ends the body without a value, where a value to return is missing.
+    /// Ends the body without a value where a value is missing.
     pub(super) fn end_without_value(&mut self) {
         let skips = std::mem::take(&mut self.skips);
         if !skips.is_empty() {
-            self.land_all(skips);
+            self.patch_jumps(skips);
             self.emit(Op::End);
         }
     }
 
-    /// A new temporary, above all others.
+    /// Allocates a temporary above all others.
     pub(super) fn temp(&mut self) -> Reg {
         let reg = self.next;
         self.next += 1;
-        self.most = self.most.max(self.next);
-        // A frame of more registers than instructions can name fails when it is run.
+        self.max_registers = self.max_registers.max(self.next);
+        // A frame with more registers than instructions can address fails when it is run.
         Reg::try_from(reg).unwrap_or(Reg::MAX - 1)
     }
 
@@ -211,7 +211,7 @@ impl<'p> Compiler<'p> {
         self.p.types.tag(self.p.exprs[expr].ty)
     }
 
-    /// The register of a local, or the number of its capture.
+    /// The register of a local, or the index of its capture.
     pub(super) fn slot(&self, local: LocalId) -> Slot {
         let index = Reg::try_from(local.index()).unwrap_or(Reg::MAX - 1);
         let Some(body) = self.body else { return Slot::Reg(index) };
@@ -263,7 +263,7 @@ impl<'p> Compiler<'p> {
         }
     }
 
-    /// Sets the `&default` of the table in `t` where that captures locals.
+    /// Sets the `&default` of the table in `t` if that captures locals.
     pub(super) fn captured_default(&mut self, attrs: &Attrs, t: Reg) {
         let Some(expr) = attr_expr(attrs, AttrKind::Default)
             .or_else(|| attr_expr(attrs, AttrKind::DefaultInsert))
@@ -280,7 +280,7 @@ impl<'p> Compiler<'p> {
         }
     }
 
-    /// Compiles one of the codes of a `when`.
+    /// Compiles a part of a `when`.
     pub(super) fn compile_part(&self, frame: BodyId, part: Part) -> Code {
         let body = &self.p.bodies[frame];
         let mut compiler = Compiler::new(self.p, Some(body));
@@ -303,8 +303,8 @@ impl<'p> Compiler<'p> {
     }
 }
 
-/// Whether the end of a body without a value may have to be reported: where it is that of a function with a result, or where that is
-/// not known.
+/// Whether the end of a body without a value may have to be reported: in a function with a result, or if that
+/// is not known.
 fn wants_result(program: &Program, body: Option<&Body>) -> bool {
     let function = body.and_then(|body| body.func).and_then(|func| program.functions.find(func));
     function.is_none_or(|function| {
@@ -320,7 +320,7 @@ pub(super) enum Part {
     Body(StmtId),
 }
 
-/// Where a local is.
+/// Location of a local.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Slot {
     /// In a register.

@@ -10,7 +10,7 @@ use crate::types::Tag;
 use crate::value::{FuncValue, Value};
 
 impl Compiler<'_> {
-    /// A register with the value of an expression: a new one, or that of a local.
+    /// A register with the value of an expression: a new one, or the register of a local.
     pub(super) fn expr(&mut self, id: ExprId) -> Reg {
         if let ExprKind::Local(local, _) = self.p.exprs[id].kind
             && let Slot::Reg(s) = self.slot(local)
@@ -69,8 +69,8 @@ impl Compiler<'_> {
         }
     }
 
-    /// Registers with two values, the first evaluated first.
-    fn two(&mut self, a: ExprId, b: ExprId) -> (Reg, Reg) {
+    /// Registers of two operands, evaluated in order.
+    fn operand_pair(&mut self, a: ExprId, b: ExprId) -> (Reg, Reg) {
         let mut ra = self.expr(a);
         if usize::from(ra) < self.body.map_or(0, |body| body.locals.len()) && self.changes_locals(b)
         {
@@ -82,7 +82,7 @@ impl Compiler<'_> {
         (ra, rb)
     }
 
-    /// Puts the value of an expression into `d`. Nothing is written to `d` before the last instruction.
+    /// Evaluates an expression into `d`. Only the last instruction writes `d`.
     pub(super) fn expr_to(&mut self, id: ExprId, d: Reg) {
         let p = self.p;
         let mark = self.next;
@@ -95,7 +95,7 @@ impl Compiler<'_> {
             }
             ExprKind::Literal(literal) => {
                 let value = match Value::literal(literal, expr.ty) {
-                    // Each literal is an object of its own.
+                    // Each evaluation of a pattern literal yields its own object.
                     Value::Short(text) => Value::Short(text.marked(id.0)),
                     other => other,
                 };
@@ -144,9 +144,9 @@ impl Compiler<'_> {
                     let unless = self.jump_unless(*condition);
                     self.expr_to(*a, d);
                     let end = self.emit(Op::Jump { to: 0 });
-                    self.land_all(unless);
+                    self.patch_jumps(unless);
                     self.expr_to(*b, d);
-                    self.land(end);
+                    self.patch_jump(end);
                 }
             }
             ExprKind::In(key, container) => {
@@ -159,7 +159,7 @@ impl Compiler<'_> {
                         ExprKind::List(parts) => parts.first().copied().unwrap_or(*key),
                         _ => *key,
                     };
-                    let (a, b) = self.two(key, *container);
+                    let (a, b) = self.operand_pair(key, *container);
                     self.site = id;
                     self.emit(Op::In { d, a, b });
                 }
@@ -173,12 +173,12 @@ impl Compiler<'_> {
                     self.emit(Op::IndexTable { d, t, k, n: n as u8 });
                 }
                 Tag::Vector if self.tag(self.single(*index)) != Tag::Vector => {
-                    let (v, i) = self.two(*base, self.single(*index));
+                    let (v, i) = self.operand_pair(*base, self.single(*index));
                     self.site = id;
                     self.emit(Op::IndexVector { d, v, i });
                 }
                 _ => {
-                    let (b, i) = self.two(*base, self.single(*index));
+                    let (b, i) = self.operand_pair(*base, self.single(*index));
                     self.site = id;
                     self.emit(Op::Index { d, b, i });
                 }
@@ -282,7 +282,7 @@ impl Compiler<'_> {
                 self.store(*left, d);
             }
             ExprKind::RemoveFrom(left, right) => {
-                let (a, b) = self.two(*left, *right);
+                let (a, b) = self.operand_pair(*left, *right);
                 self.site = id;
                 self.emit(Op::RemoveFrom { d, a, b });
             }
@@ -326,7 +326,7 @@ impl Compiler<'_> {
                     Some(f) => {
                         let (b, n) = self.consecutive(&call.args);
                         self.site = id;
-                        if self.may_give_nothing(f, 0) {
+                        if self.may_return_no_value(f, 0) {
                             self.or_skip(d, |s| Op::Call { d: s, b, n: n as u8, f });
                         } else {
                             self.emit(Op::Call { d, b, n: n as u8, f });
@@ -386,7 +386,7 @@ impl Compiler<'_> {
         self.emit(Op::Const { d, k });
     }
 
-    /// The only expression of an index.
+    /// The only expression of an index list.
     fn single(&self, index: ExprId) -> ExprId {
         match &self.p.exprs[index].kind {
             ExprKind::List(parts) => match parts.as_slice() {
@@ -409,7 +409,7 @@ impl Compiler<'_> {
         let types = self.p.types.table(self.p.exprs[table].ty).map_or(0, |table| table.index.len());
         match &self.p.exprs[index].kind {
             ExprKind::List(parts) if parts.len() == types || types == 0 => parts.clone(),
-            // A list as the only key: the index of a table of several parts held in one value.
+            // A list as the only key: all parts of the index of a table in one value.
             ExprKind::List(parts) if parts.len() == 1 => parts.clone(),
             _ => vec![index],
         }
@@ -435,14 +435,15 @@ impl Compiler<'_> {
         let [from, to] = [operand, id].map(|expr| p.types.tag(p.exprs[expr].ty));
         let may_overflow = from != to && matches!(to, Tag::Int | Tag::Count);
         if self.body.is_some() && kind == Coercion::Arithmetic && may_overflow {
-            // What overflows has no value.
+            // A value that overflows is unset.
             self.or_skip(d, |d| Op::Coerce { d, s });
         } else {
             self.emit(Op::Coerce { d, s });
         }
     }
 
-    /// Emits an instruction that may give no value, which ends the statement: a local keeps what it has.
+    /// Emits an instruction that may yield no value, which skips the rest of the statement and leaves a local
+    /// unchanged.
     fn or_skip(&mut self, d: Reg, op: impl FnOnce(Reg) -> Op) {
         let is_local = self.body.is_some_and(|body| usize::from(d) < body.locals.len());
         let s = if is_local { self.temp() } else { d };
@@ -454,7 +455,7 @@ impl Compiler<'_> {
         }
     }
 
-    fn small(&self, id: ExprId) -> Option<u16> {
+    fn small_count(&self, id: ExprId) -> Option<u16> {
         match &self.p.exprs[id].kind {
             ExprKind::Literal(Literal::Count(value)) => u16::try_from(*value).ok(),
             _ => None,
@@ -525,14 +526,14 @@ impl Compiler<'_> {
             let unless = self.jump_unless(id);
             self.load(d, Value::Bool(true));
             let end = self.emit(Op::Jump { to: 0 });
-            self.land_all(unless);
+            self.patch_jumps(unless);
             self.load(d, Value::Bool(false));
-            self.land(end);
+            self.patch_jump(end);
             return;
         }
         if ta == Tag::Count
             && tb == Tag::Count
-            && let Some(k) = self.small(b)
+            && let Some(k) = self.small_count(b)
         {
             let fast: Option<fn(Reg, Reg, u16) -> Op> = match op {
                 BinaryOp::Add => Some(|d, a, k| Op::AddCK { d, a, k }),
@@ -549,7 +550,7 @@ impl Compiler<'_> {
                 return;
             }
         }
-        let (ra, rb) = self.two(a, b);
+        let (ra, rb) = self.operand_pair(a, b);
         self.site = id;
         let (a, b) = (ra, rb);
         let op = match (ta, tb, op) {
@@ -579,7 +580,7 @@ impl Compiler<'_> {
         self.emit(op);
     }
 
-    /// Jumps away where a condition does not hold; returns the jumps.
+    /// Emits jumps that are taken if a condition is false; returns them.
     pub(super) fn jump_unless(&mut self, id: ExprId) -> Vec<usize> {
         let mark = self.next;
         let mut jumps = Vec::new();
@@ -598,7 +599,7 @@ impl Compiler<'_> {
             {
                 let holds = self.jump_if(*a);
                 jumps = self.jump_unless(*b);
-                self.land_all(holds);
+                self.patch_jumps(holds);
             }
             _ => jumps.push(self.jump_where(id, false)),
         }
@@ -624,7 +625,7 @@ impl Compiler<'_> {
             {
                 let fails = self.jump_unless(*a);
                 jumps = self.jump_if(*b);
-                self.land_all(fails);
+                self.patch_jumps(fails);
             }
             _ => jumps.push(self.jump_where(id, true)),
         }
@@ -632,7 +633,7 @@ impl Compiler<'_> {
         jumps
     }
 
-    /// A jump where a condition without parts has this result.
+    /// A jump that is taken if a simple condition has the result `holds`.
     fn jump_where(&mut self, id: ExprId, holds: bool) -> usize {
         let op = match &self.p.exprs[id].kind {
             ExprKind::Binary(op, a, b) => {
@@ -655,7 +656,7 @@ impl Compiler<'_> {
         self.emit(op)
     }
 
-    /// The same by its value.
+    /// Like [`Self::jump_where`], by the value of the expression.
     fn jump_by_value(&mut self, id: ExprId, holds: bool) -> Op {
         let s = self.expr(id);
         if holds { Op::JumpIf { s, to: 0 } } else { Op::JumpIfNot { s, to: 0 } }
@@ -672,18 +673,22 @@ impl Compiler<'_> {
         let c = condition(op)?;
         let c = if holds { c } else { c.opposite() };
         match (self.tag(a), self.tag(b)) {
-            (ta, tb) if ta == tb && SAME.contains(&ta) && matches!(c, Cond::Eq | Cond::Ne) => {
-                let (a, b) = self.two(a, b);
+            (ta, tb)
+                if ta == tb
+                    && INFALLIBLE_EQUALITY.contains(&ta)
+                    && matches!(c, Cond::Eq | Cond::Ne) =>
+            {
+                let (a, b) = self.operand_pair(a, b);
                 self.site = id;
                 Some(self.emit(Op::JumpSame { a, b, is_same: c == Cond::Eq, to: 0 }))
             }
             (Tag::Count, Tag::Count) => {
-                if let Some(k) = self.small(b) {
+                if let Some(k) = self.small_count(b) {
                     let a = self.expr(a);
                     self.site = id;
                     return Some(self.emit(Op::JumpCK { c, a, k, to: 0 }));
                 }
-                let (a, b) = self.two(a, b);
+                let (a, b) = self.operand_pair(a, b);
                 self.site = id;
                 Some(self.emit(Op::JumpC { c, a, b, to: 0 }))
             }
@@ -693,7 +698,7 @@ impl Compiler<'_> {
                     self.site = id;
                     return Some(self.emit(Op::JumpIK { c, a, k, to: 0 }));
                 }
-                let (a, b) = self.two(a, b);
+                let (a, b) = self.operand_pair(a, b);
                 self.site = id;
                 Some(self.emit(Op::JumpI { c, a, b, to: 0 }))
             }
@@ -710,7 +715,7 @@ impl Compiler<'_> {
                 Slot::Reg(d) => d,
                 Slot::Capture(_) => self.temp(),
             };
-            // A list that is kept is one value.
+            // A list that is stored is one value.
             let first = self.here() as usize;
             self.expr_to(right, d);
             let mut ops = self.ops.iter().skip(first);
@@ -735,7 +740,7 @@ impl Compiler<'_> {
         s
     }
 
-    /// The attributes of a local's declaration, where its initializer makes a new table.
+    /// The attributes of a local's declaration, if its initializer makes a new table.
     fn declared_attrs(&mut self, local: LocalId, right: ExprId) -> Option<u32> {
         let attrs = table_attrs(&self.body?.locals.find(local)?.attrs)?;
         let constructs =
@@ -763,7 +768,7 @@ impl Compiler<'_> {
                     self.site = outer;
                     self.emit(Op::SetTable { t, k, n: n as u8, s });
                 } else {
-                    let (v, i) = self.two(*base, self.single(*index));
+                    let (v, i) = self.operand_pair(*base, self.single(*index));
                     self.site = outer;
                     self.emit(Op::SetVector { v, i, s });
                 }
@@ -807,7 +812,7 @@ impl Compiler<'_> {
                     self.emit(Op::Append { d, s });
                 } else {
                     let d = self.temp();
-                    let (a, b) = self.two(*left, *right);
+                    let (a, b) = self.operand_pair(*left, *right);
                     self.site = id;
                     self.emit(Op::Binary { op: BinaryOp::Add, d, a, b });
                     self.store(*left, d);
@@ -827,14 +832,14 @@ impl Compiler<'_> {
             }
             AddTo::Pattern => {
                 let d = self.temp();
-                let (a, b) = self.two(*left, *right);
+                let (a, b) = self.operand_pair(*left, *right);
                 self.site = id;
                 self.emit(Op::AddTo { d, a, b });
                 self.store(*left, d);
             }
             AddTo::Table | AddTo::Append | AddTo::AppendAll => {
                 let d = self.temp();
-                let (a, b) = self.two(*left, *right);
+                let (a, b) = self.operand_pair(*left, *right);
                 self.site = id;
                 self.emit(Op::AddTo { d, a, b });
             }
@@ -854,8 +859,9 @@ fn step_op(tag: Tag, d: Reg, a: Reg, by: i64, _: ExprId) -> Op {
     }
 }
 
-/// Types whose values are either the same or not, without an error.
-const SAME: [Tag; 6] = [Tag::Bool, Tag::Enum, Tag::String, Tag::Addr, Tag::Subnet, Tag::Port];
+/// Types whose equality comparison cannot fail.
+const INFALLIBLE_EQUALITY: [Tag; 6] =
+    [Tag::Bool, Tag::Enum, Tag::String, Tag::Addr, Tag::Subnet, Tag::Port];
 
 fn condition(op: BinaryOp) -> Option<Cond> {
     Some(match op {
@@ -867,7 +873,7 @@ fn condition(op: BinaryOp) -> Option<Cond> {
     })
 }
 
-/// A number as one of the kind `tag`; none where it is out of range.
+/// A number converted to the kind `tag`; `None` if it is out of range.
 #[must_use]
 pub fn convert_number(value: &Value, tag: Tag) -> Option<Value> {
     Some(match tag {

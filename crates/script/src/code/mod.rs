@@ -1,13 +1,14 @@
 //! Register code: the result of compilation, which the interpreter runs.
 //!
-//! A body becomes one [`Code`]: instructions on numbered registers of a frame. Locals come first, parameters among them at the front, then
-//! temporaries. Arguments of a call are put into consecutive registers, where the frame of the callee begins: nothing is copied.
-//! Operations on counts, ints and doubles have instructions of their own; others look at the values.
+//! A body is compiled to one [`Code`]: instructions on the numbered registers of a frame. Locals come first,
+//! beginning with parameters, then temporaries. Arguments of a call are evaluated into consecutive registers
+//! where the frame of the callee begins, so nothing is copied. Operations on counts, ints and doubles have
+//! specialized instructions; the others dispatch on the values.
 
 mod checks;
 pub mod compile;
 mod expr;
-mod nothing;
+mod no_value;
 pub(crate) mod operands;
 mod sink;
 mod stmt;
@@ -27,7 +28,7 @@ pub type Reg = u16;
 /// An offset in the code.
 pub type Target = u32;
 
-/// Comparisons of numbers that jumps are made by.
+/// Comparisons in conditional jumps on numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[expect(missing_docs, reason = "named as in assemblers")]
 pub enum Cond {
@@ -40,7 +41,7 @@ pub enum Cond {
 }
 
 impl Cond {
-    /// The opposite.
+    /// The negated comparison.
     #[must_use]
     pub fn opposite(self) -> Self {
         match self {
@@ -53,7 +54,7 @@ impl Cond {
         }
     }
 
-    /// Whether it holds.
+    /// Whether the comparison holds for `a` and `b`.
     #[inline]
     #[must_use]
     pub fn holds<T: PartialOrd + Copy>(self, a: T, b: T) -> bool {
@@ -68,7 +69,8 @@ impl Cond {
     }
 }
 
-/// An instruction. `d` is the register of the result; expressions that instructions name say types and text for messages.
+/// An instruction. `d` is the register of the result; the expression of the instruction provides types and
+/// texts for messages.
 #[derive(Clone, Copy, Debug)]
 #[expect(missing_docs, reason = "the operands are named alike everywhere")]
 pub enum Op {
@@ -116,12 +118,12 @@ pub enum Op {
         d: Reg,
         local: LocalId,
     },
-    /// A table gets the attributes that were declared for its variable.
+    /// Gives a table the attributes that were declared for its variable.
     Attrs {
         s: Reg,
         a: u32,
     },
-    /// The value of a table's `&default`, which captures locals.
+    /// Sets the `&default` of table `t`, which captures locals, to `s`.
     Default {
         t: Reg,
         s: Reg,
@@ -137,21 +139,21 @@ pub enum Op {
         s: Reg,
         to: Target,
     },
-    /// Jumps where `r?$f` is `is_set`.
+    /// Jumps if `r?$f` equals `is_set`.
     JumpHas {
         r: Reg,
         i: u16,
         is_set: bool,
         to: Target,
     },
-    /// Jumps where `a == b` is `is_same`, for values that are no numbers.
+    /// Jumps if `a == b` equals `is_same`, for values that are not numbers.
     JumpSame {
         a: Reg,
         b: Reg,
         is_same: bool,
         to: Target,
     },
-    /// Jumps where `key in t` is `is_in`: the parts of the key are in `n` registers from `k` on.
+    /// Jumps if `key in t` equals `is_in`: the parts of the key are in `n` registers from `k`.
     JumpIn {
         t: Reg,
         k: Reg,
@@ -159,33 +161,33 @@ pub enum Op {
         is_in: bool,
         to: Target,
     },
-    /// Skips the rest of the statement where a function gave no value, or a number does not fit its type.
+    /// Skips the rest of the statement if a function returned no value, or if a number does not fit its type.
     SkipUnset {
         s: Reg,
         to: Target,
     },
-    /// Jumps where the comparison of two counts holds.
+    /// Jumps if the comparison of two counts holds.
     JumpC {
         c: Cond,
         a: Reg,
         b: Reg,
         to: Target,
     },
-    /// The same with a constant as the second operand.
+    /// Like [`Self::JumpC`], with a constant as the second operand.
     JumpCK {
         c: Cond,
         a: Reg,
         k: u16,
         to: Target,
     },
-    /// Jumps where the comparison of two ints holds.
+    /// Jumps if the comparison of two ints holds.
     JumpI {
         c: Cond,
         a: Reg,
         b: Reg,
         to: Target,
     },
-    /// The same with a constant as the second operand.
+    /// Like [`Self::JumpI`], with a constant as the second operand.
     JumpIK {
         c: Cond,
         a: Reg,
@@ -303,25 +305,25 @@ pub enum Op {
         a: Reg,
         b: Reg,
     },
-    /// Any operator on any values.
+    /// An operator on values of any type.
     Binary {
         op: BinaryOp,
         d: Reg,
         a: Reg,
         b: Reg,
     },
-    /// Any operator on any value.
+    /// An operator on a value of any type.
     Unary {
         op: UnaryOp,
         d: Reg,
         a: Reg,
     },
-    /// `c ? a : b` on vectors: three registers from `b` on.
+    /// `c ? a : b` on vectors: condition and operands are in three registers from `b`.
     Select {
         d: Reg,
         b: Reg,
     },
-    /// `d = d + s` on strings, in place if the string has no other owner.
+    /// `d = d + s` on strings, in place if the string is not shared.
     Append {
         d: Reg,
         s: Reg,
@@ -330,7 +332,7 @@ pub enum Op {
         d: Reg,
         a: Reg,
     },
-    /// `d = r$f`; `&default`s apply, an error where it is unset.
+    /// `d = r$f` with `&default`s applied; an error if the field is unset.
     Field {
         d: Reg,
         r: Reg,
@@ -358,7 +360,7 @@ pub enum Op {
         r: Reg,
         i: u16,
     },
-    /// `t[keys]` of a table: keys in `n` registers from `k` on.
+    /// `t[keys]` of a table: the keys are in `n` registers from `k`.
     IndexTable {
         d: Reg,
         t: Reg,
@@ -404,7 +406,7 @@ pub enum Op {
         k: Reg,
         n: u8,
     },
-    /// `a in b` of anything else.
+    /// `a in b` for any other container.
     In {
         d: Reg,
         a: Reg,
@@ -433,7 +435,7 @@ pub enum Op {
     DeleteAll {
         s: Reg,
     },
-    /// A record of the fields in registers from `b` on; the constructor says which.
+    /// A record with the values of registers from `b`; the plan has their fields.
     NewRecord {
         d: Reg,
         b: Reg,
@@ -444,7 +446,7 @@ pub enum Op {
         ty: TypeId,
         a: u32,
     },
-    /// An entry of a table under construction; `s` is [`NO_REG`] in sets.
+    /// Adds an entry to a table under construction; `s` is [`NO_REG`] in sets.
     Entry {
         t: Reg,
         k: Reg,
@@ -463,7 +465,7 @@ pub enum Op {
         n: u16,
         ty: TypeId,
     },
-    /// A list is spread over registers.
+    /// Assigns the elements of a list to `n` registers from `d`.
     Spread {
         s: Reg,
         d: Reg,
@@ -486,7 +488,7 @@ pub enum Op {
         b: Reg,
         e: ExprId,
     },
-    /// A statement begins: only where coverage is asked for.
+    /// Beginning of a statement; emitted only with coverage.
     Begin {
         stmt: StmtId,
     },
@@ -536,12 +538,13 @@ pub enum Op {
     End,
     /// `break` of a hook.
     Break,
-    /// A walk over `s` begins.
+    /// Begins an iteration over `s`.
     Walk {
         d: Reg,
         s: Reg,
     },
-    /// The next entry of a table: its key's parts from `k` on (as many as `n`), its value to `v` ([`NO_REG`]: not).
+    /// The next entry of a table: the `n` parts of its key go to registers from `k`, its value to `v` unless
+    /// that is [`NO_REG`].
     NextEntry {
         w: Reg,
         k: Reg,
@@ -561,7 +564,7 @@ pub enum Op {
         b: Reg,
         timeout: Reg,
     },
-    /// Goes on at `to` where the assertion holds and no hook wants to see that.
+    /// Jumps to `to` if the assertion holds and no hook observes successful assertions.
     AssertSkip {
         c: Reg,
         to: Target,
@@ -571,7 +574,7 @@ pub enum Op {
         m: Reg,
         stmt: StmtId,
     },
-    /// An error that the compiler could only find here.
+    /// An error that the compiler found and that is reported when execution reaches it.
     Fail {
         text: u32,
     },
@@ -585,7 +588,7 @@ pub const NO_REG: Reg = Reg::MAX;
 pub struct RecordPlan {
     /// Its type.
     pub ty: TypeId,
-    /// Which fields it gives.
+    /// The fields that it sets.
     pub offsets: Vec<u32>,
 }
 
@@ -594,7 +597,7 @@ pub struct RecordPlan {
 pub struct WhenPlan {
     /// The statement.
     pub when: Rc<When>,
-    /// Where it is.
+    /// Its statement.
     pub stmt: StmtId,
     /// The condition.
     pub condition: Rc<Code>,
@@ -602,16 +605,16 @@ pub struct WhenPlan {
     pub body: Rc<Code>,
     /// The code to run after the timeout.
     pub timeout: Option<Rc<Code>>,
-    /// How many registers the three share.
+    /// Number of registers that the three parts share.
     pub locals: usize,
 }
 
 /// A compiled body.
 #[derive(Debug)]
 pub struct Code {
-    /// Whose it is.
+    /// The body that was compiled; `None` for an expression.
     pub body: Option<BodyId>,
-    /// For each parameter of the body, the one of the function or event that it takes.
+    /// For each parameter of the body, the index of the corresponding parameter of the function or event.
     pub params: Vec<u32>,
     /// Whether its end without a value may have to be reported.
     pub wants_result: bool,
@@ -621,7 +624,7 @@ pub struct Code {
     pub sites: Vec<ExprId>,
     /// Constants.
     pub consts: Vec<Value>,
-    /// How many registers it needs.
+    /// Number of registers.
     pub registers: usize,
     /// Record constructors.
     pub records: Vec<RecordPlan>,
@@ -629,7 +632,7 @@ pub struct Code {
     pub attrs: Vec<Option<Rc<TableAttrs>>>,
     /// `when`s.
     pub whens: Vec<Rc<WhenPlan>>,
-    /// Its heat, and its machine code.
+    /// Its execution counter and its machine code.
     #[cfg(feature = "jit")]
     pub(crate) tier: crate::jit::Tier,
 }

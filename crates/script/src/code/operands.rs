@@ -19,13 +19,13 @@ pub(crate) struct Operands {
 
 /// Where an instruction continues.
 pub(crate) enum Next {
-    /// Behind it.
+    /// The next instruction.
     Falls,
     /// At a target.
     Jumps(Target),
-    /// Behind it or at a target.
+    /// The next instruction or a target.
     Branches(Target),
-    /// Nowhere: it ends the frame, or the interpreter takes over.
+    /// None: it ends the frame, or the interpreter continues.
     Ends,
 }
 
@@ -59,21 +59,21 @@ pub(crate) fn next(op: &Op) -> Next {
     }
 }
 
-/// What says how many registers some instructions read.
+/// Tables that determine the number of registers that some instructions read.
 #[derive(Clone, Copy)]
-pub(crate) struct Counts<'a> {
+pub(crate) struct OperandTables<'a> {
     pub records: &'a [RecordPlan],
     pub whens: &'a [Rc<WhenPlan>],
 }
 
-impl<'a> From<&'a Code> for Counts<'a> {
+impl<'a> From<&'a Code> for OperandTables<'a> {
     fn from(code: &'a Code) -> Self {
         Self { records: &code.records, whens: &code.whens }
     }
 }
 
 /// The operands of an instruction.
-pub(crate) fn operands(program: &Program, counts: Counts<'_>, op: &Op) -> Operands {
+pub(crate) fn operands(program: &Program, tables: OperandTables<'_>, op: &Op) -> Operands {
     let mut uses: Vec<Range> = Vec::new();
     let mut defs: Vec<Range> = Vec::new();
     let captures = |expr: ExprId| match program.exprs.find(expr).map(|expr| &expr.kind) {
@@ -184,7 +184,7 @@ pub(crate) fn operands(program: &Program, counts: Counts<'_>, op: &Op) -> Operan
             uses.extend([(t, 1), (k, u16::from(n))]);
         }
         Op::NewRecord { d, b, plan } => {
-            let n = counts.records.get(plan as usize).map_or(0, |plan| plan.offsets.len());
+            let n = tables.records.get(plan as usize).map_or(0, |plan| plan.offsets.len());
             uses.push((b, n as u16));
             defs.push((d, 1));
         }
@@ -231,7 +231,7 @@ pub(crate) fn operands(program: &Program, counts: Counts<'_>, op: &Op) -> Operan
             defs.extend([k, v].into_iter().filter(|reg| *reg != NO_REG).map(|reg| (reg, 1)));
         }
         Op::When { plan, b, timeout } => {
-            let n = counts.whens.get(plan as usize).map_or(0, |plan| plan.when.captures.len());
+            let n = tables.whens.get(plan as usize).map_or(0, |plan| plan.when.captures.len());
             uses.push((b, n as u16));
             if timeout != NO_REG {
                 uses.push((timeout, 1));

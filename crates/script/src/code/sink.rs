@@ -1,8 +1,8 @@
-//! Empty records that locals begin with are made where they are first needed, where that makes no difference: most functions with such
-//! a local use it on one of their ways only.
+//! Delays the construction of empty records in locals to their first use, where this has no visible effect:
+//! most functions with such a local use it on only one path.
 
-use super::checks::Parts;
-use super::operands::{Counts, Next, next, operands, target};
+use super::checks::PartialCode;
+use super::operands::{Next, OperandTables, next, operands, target};
 use super::{Op, Reg};
 use crate::ast::{Body, ExprKind};
 use crate::ids::{ExprId, Id as _, TypeId};
@@ -10,18 +10,19 @@ use crate::program::Program;
 use crate::symbols::GlobalKind;
 use crate::types::{AttrKind, Type, attr_expr, find_attr};
 
-/// An empty value that is made at the beginning of a body.
+/// An empty record that is constructed at the beginning of a body.
 struct EmptyLocal {
     local: Reg,
-    /// The first and the last instruction that name the local.
+    /// The first and the last instruction that refer to the local.
     named: Option<(usize, usize)>,
 }
 
-/// Moves the making of empty records from the beginning of a body to the first instruction that names the local.
-pub(super) fn records(program: &Program, body: &Body, parts: &mut Parts<'_>) {
+/// Moves the construction of empty records from the beginning of a body to the first instruction that refers to
+/// the local.
+pub(super) fn delay_records(program: &Program, body: &Body, parts: &mut PartialCode<'_>) {
     let is_made = |op: &&Op| matches!(op, Op::InitLocal { .. });
     let first = parts.ops.iter().take_while(is_made).count();
-    let mut made = made(program, body, parts, first);
+    let mut made = empty_locals(program, body, parts, first);
     let jumps: Vec<(usize, usize)> =
         (0..).zip(parts.ops.iter()).filter_map(|(at, op)| Some((at, jump(op)?))).collect();
     made.retain(|made| made.named.is_none_or(|(from, to)| is_entered_first(&jumps, from, to)));
@@ -64,14 +65,20 @@ pub(super) fn records(program: &Program, body: &Body, parts: &mut Parts<'_>) {
     (*parts.ops, *parts.sites) = (ops, sites);
 }
 
-/// Locals whose empty records are made by the first instructions, and where the others name them.
-fn made(program: &Program, body: &Body, parts: &Parts<'_>, first: usize) -> Vec<EmptyLocal> {
+/// Locals whose empty records the first instructions construct, with the range of the instructions that refer
+/// to them.
+fn empty_locals(
+    program: &Program,
+    body: &Body,
+    parts: &PartialCode<'_>,
+    first: usize,
+) -> Vec<EmptyLocal> {
     let plain = |op: &Op| match *op {
         Op::InitLocal { d, local } => {
             let data = body.locals.find(local)?;
             let is_plain = data.attrs.is_empty()
                 && usize::from(d) == local.index()
-                && is_plain_record(program, data.ty, MOST_NESTED);
+                && is_plain_record(program, data.ty, MAX_NESTED_RECORDS);
             is_plain.then_some(EmptyLocal { local: d, named: None })
         }
         _ => None,
@@ -80,7 +87,7 @@ fn made(program: &Program, body: &Body, parts: &Parts<'_>, first: usize) -> Vec<
     if all.is_empty() {
         return all;
     }
-    let counts = Counts { records: parts.records, whens: parts.whens };
+    let counts = OperandTables { records: parts.records, whens: parts.whens };
     for (at, op) in parts.ops.iter().enumerate().skip(first) {
         let operands = operands(program, counts, op);
         for (reg, n) in operands.uses.into_iter().chain(operands.defs) {
@@ -94,7 +101,7 @@ fn made(program: &Program, body: &Body, parts: &Parts<'_>, first: usize) -> Vec<
     all
 }
 
-/// Where an instruction may jump to.
+/// The target that an instruction may jump to.
 fn jump(op: &Op) -> Option<usize> {
     match next(op) {
         Next::Jumps(to) | Next::Branches(to) => Some(to as usize),
@@ -102,7 +109,7 @@ fn jump(op: &Op) -> Option<usize> {
     }
 }
 
-/// Whether each way to the instructions behind `from`, up to `to`, leads through `from`, and that at most once.
+/// Whether every path to the instructions after `from`, up to `to`, leads through `from`, and at most once.
 fn is_entered_first(jumps: &[(usize, usize)], from: usize, to: usize) -> bool {
     jumps.iter().all(|(source, target)| {
         let is_into = *target > from && *target <= to;
@@ -112,10 +119,10 @@ fn is_entered_first(jumps: &[(usize, usize)], from: usize, to: usize) -> bool {
     })
 }
 
-/// Most records in records that are looked into.
-const MOST_NESTED: usize = 4;
+/// Maximum nesting of records in records to examine.
+const MAX_NESTED_RECORDS: usize = 4;
 
-/// Whether an empty record of a type is always the same, whenever it is made.
+/// Whether an empty record of a type is the same whenever it is constructed.
 fn is_plain_record(program: &Program, ty: TypeId, nested: usize) -> bool {
     let Some(record) = program.types.record(ty) else { return false };
     record.fields.iter().all(|field| {
@@ -126,7 +133,7 @@ fn is_plain_record(program: &Program, ty: TypeId, nested: usize) -> bool {
             return true;
         }
         match program.types.get(field.ty) {
-            // Expiry begins when a table is made.
+            // Expiration begins when a table is constructed.
             Type::Table(_) => !field.attrs.iter().any(|attr| EXPIRING.contains(&attr.kind)),
             Type::Record(_) => nested > 0 && is_plain_record(program, field.ty, nested - 1),
             _ => true,
@@ -134,11 +141,11 @@ fn is_plain_record(program: &Program, ty: TypeId, nested: usize) -> bool {
     })
 }
 
-/// Attributes of tables whose entries have an end.
+/// Attributes of tables whose entries expire.
 const EXPIRING: [AttrKind; 3] =
     [AttrKind::CreateExpire, AttrKind::ReadExpire, AttrKind::WriteExpire];
 
-/// Whether a `&default` has the same value whenever it is evaluated, and does nothing else.
+/// Whether a `&default` has the same value whenever it is evaluated, and has no side effects.
 fn is_plain_default(program: &Program, expr: ExprId) -> bool {
     match &program.exprs[expr].kind {
         ExprKind::Literal(_) => true,
@@ -158,7 +165,7 @@ mod tests {
     use super::super::checks::tests::code;
     use super::*;
 
-    /// Where `f` makes the empty value of a local, and how many instructions it has.
+    /// The indices of the instructions that construct the empty value of a local, and the number of all instructions of `f`.
     fn made(text: &str) -> (Vec<usize>, usize) {
         let ops = code(text);
         let is_made = |(at, op): (usize, &Op)| matches!(op, Op::InitLocal { .. }).then_some(at);
@@ -180,13 +187,13 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_two_ways_need_is_made_before_both() {
+    fn a_record_needed_on_two_paths_is_made_before_both() {
         let text = "function f(b: bool) { local s: R; if ( b ) print s; else print s$n; }";
         assert_eq!(made(text).0, [0]);
     }
 
     #[test]
-    fn what_a_default_does_is_done_at_the_beginning() {
+    fn side_effects_of_defaults_happen_at_the_beginning() {
         let text = "global g: function(): count;
             type S: record { n: count &default=g(); };
             function f(b: bool) { if ( b ) { local s: S; print s; } }";
@@ -194,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_nothing_names_is_not_made() {
+    fn an_unused_record_is_not_made() {
         let (at, len) = made("function f() { local s: R; }");
         assert!(at.is_empty(), "{at:?} of {len}");
     }

@@ -27,7 +27,7 @@ impl Compiler<'_> {
             StmtKind::Expr(expr) => self.effect(*expr),
             StmtKind::Print(exprs) => {
                 let (b, n) = self.consecutive(exprs);
-                // A function without a result leaves nothing to print.
+                // A function without a result has no value to print.
                 let calls = (b..)
                     .zip(exprs)
                     .filter(|(_, expr)| matches!(self.p.exprs[**expr].kind, ExprKind::Call(_)));
@@ -36,7 +36,7 @@ impl Compiler<'_> {
                     calls.into_iter().map(|s| self.emit(Op::SkipUnset { s, to: 0 })).collect();
                 self.emit(Op::Print { b, n });
                 for skip in skips {
-                    self.land(skip);
+                    self.patch_jump(skip);
                 }
             }
             StmtKind::If(condition, then, otherwise) => {
@@ -45,11 +45,11 @@ impl Compiler<'_> {
                 self.stmt(*then);
                 if let Some(otherwise) = otherwise {
                     let end = self.emit(Op::Jump { to: 0 });
-                    self.land_all(unless);
+                    self.patch_jumps(unless);
                     self.stmt(*otherwise);
-                    self.land(end);
+                    self.patch_jump(end);
                 } else {
-                    self.land_all(unless);
+                    self.patch_jumps(unless);
                 }
             }
             StmtKind::While(condition, body) => {
@@ -61,14 +61,14 @@ impl Compiler<'_> {
                 let scope = self.scopes.pop();
                 if let Some(scope) = scope {
                     for next in scope.nexts {
-                        self.land_at(next, top);
+                        self.patch_jump_to(next, top);
                     }
                     self.emit(Op::Jump { to: top });
-                    self.land_all(scope.breaks);
+                    self.patch_jumps(scope.breaks);
                 }
-                self.land_all(unless);
+                self.patch_jumps(unless);
             }
-            StmtKind::For(walk) => self.walk(walk),
+            StmtKind::For(walk) => self.for_loop(walk),
             StmtKind::Switch(switch) => self.switch(switch),
             StmtKind::Return(Some(expr)) => {
                 let s = self.expr(*expr);
@@ -91,7 +91,7 @@ impl Compiler<'_> {
             }
             StmtKind::Next | StmtKind::Fallthrough => {
                 if self.scopes.is_empty() {
-                    // Outside of a `switch` `fallthrough` ends the body.
+                    // Outside of a `switch`, `fallthrough` ends the body.
                     self.emit(Op::End);
                 } else {
                     let jump = self.emit(Op::Jump { to: 0 });
@@ -115,7 +115,7 @@ impl Compiler<'_> {
                 };
                 self.site = *condition;
                 self.emit(Op::Assert { c, m, stmt: id });
-                self.land(skip);
+                self.patch_jump(skip);
             }
             StmtKind::SliceAssign(slice, value) => {
                 let s = self.expr(*value);
@@ -128,21 +128,21 @@ impl Compiler<'_> {
             }
         }
         let skips = std::mem::replace(&mut self.skips, outer);
-        self.land_all(skips);
+        self.patch_jumps(skips);
         self.next = mark;
     }
 
-    /// Puts the values of expressions into consecutive new registers.
+    /// Evaluates expressions into consecutive new registers.
     pub(super) fn consecutive(&mut self, exprs: &[ExprId]) -> (Reg, u16) {
         let first = self.each_consecutive(exprs, Self::expr_to);
         if exprs.is_empty() {
             // The frame of a callee must begin in an allocated register.
-            self.most = self.most.max(self.next + 1);
+            self.max_registers = self.max_registers.max(self.next + 1);
         }
         (first, u16::try_from(exprs.len()).unwrap_or(u16::MAX))
     }
 
-    /// The same for the fields of a record: a value that overflows leaves its field as if it were not given.
+    /// Like [`Self::consecutive`], for the fields of a record: a value that overflows leaves its field unset.
     pub(super) fn consecutive_fields(&mut self, exprs: &[ExprId]) -> Reg {
         self.each_consecutive(exprs, |compiler, expr, reg| {
             let outer = std::mem::take(&mut compiler.skips);
@@ -150,14 +150,15 @@ impl Compiler<'_> {
             let skips = std::mem::replace(&mut compiler.skips, outer);
             if !skips.is_empty() {
                 let end = compiler.emit(Op::Jump { to: 0 });
-                compiler.land_all(skips);
+                compiler.patch_jumps(skips);
                 compiler.load(reg, Value::Unset);
-                compiler.land(end);
+                compiler.patch_jump(end);
             }
         })
     }
 
-    /// Compiles expressions with `compile`, each to the register behind that of the one before; returns the first register.
+    /// Compiles expressions with `compile`, each into the register after the previous one; returns the first
+    /// register.
     fn each_consecutive(
         &mut self,
         exprs: &[ExprId],
@@ -173,7 +174,7 @@ impl Compiler<'_> {
         first
     }
 
-    /// Puts the value of a register into a local.
+    /// Copies a register into a local.
     pub(super) fn store_local(&mut self, local: LocalId, s: Reg) {
         match self.slot(local) {
             Slot::Reg(d) if d == s => (),
@@ -186,21 +187,21 @@ impl Compiler<'_> {
         }
     }
 
-    fn direct(&self, local: Option<LocalId>) -> Option<Reg> {
+    fn target_register(&self, local: Option<LocalId>) -> Option<Reg> {
         match self.slot(local?) {
             Slot::Reg(reg) => Some(reg),
             Slot::Capture(_) => None,
         }
     }
 
-    fn walk(&mut self, walk: &For) {
+    fn for_loop(&mut self, walk: &For) {
         let over = self.expr(walk.over);
         let w = self.temp();
         self.site = walk.over;
         self.emit(Op::Walk { d: w, s: over });
         let top = self.here();
         let mut stores = Vec::new();
-        let v = match (walk.value, self.direct(walk.value)) {
+        let v = match (walk.value, self.target_register(walk.value)) {
             (_, Some(reg)) => reg,
             (Some(local), None) => {
                 let reg = self.temp();
@@ -214,7 +215,7 @@ impl Compiler<'_> {
             let parts = self.p.types.table(self.p.exprs[walk.over].ty).map_or(1, |t| t.index.len());
             let skip_keys = walk.vars.iter().all(Option::is_none);
             let direct = match walk.vars.as_slice() {
-                [one] => self.direct(*one),
+                [one] => self.target_register(*one),
                 _ => None,
             };
             let (k, n) = if skip_keys {
@@ -233,7 +234,7 @@ impl Compiler<'_> {
             self.emit(Op::NextEntry { w, k, n, v, to: 0 })
         } else {
             let var = walk.vars.first().copied().flatten();
-            let k = match (var, self.direct(var)) {
+            let k = match (var, self.target_register(var)) {
                 (_, Some(reg)) => reg,
                 (Some(local), None) => {
                     let reg = self.temp();
@@ -251,13 +252,13 @@ impl Compiler<'_> {
         self.stmt(walk.body);
         if let Some(scope) = self.scopes.pop() {
             for jump in scope.nexts {
-                self.land_at(jump, top);
+                self.patch_jump_to(jump, top);
             }
             self.emit(Op::Jump { to: top });
-            self.land(next);
-            self.land_all(scope.breaks);
+            self.patch_jump(next);
+            self.patch_jumps(scope.breaks);
         }
-        // The walk ends also where a `break` left it.
+        // A `break` also leads to the end of the iteration.
         let k = self.constant(Value::Unset);
         self.emit(Op::Const { d: w, k });
     }
@@ -294,44 +295,44 @@ impl Compiler<'_> {
         let mut default_at = None;
         let mut fall = None;
         for (index, case) in switch.cases.iter().enumerate() {
-            // Labels that bind a variable come in over a store of their own.
+            // Labels that bind a variable first store it.
             let mut inner = Vec::new();
             for (jump, of, local) in &entries {
                 if *of == index
                     && let Some(local) = local
                 {
-                    self.land(*jump);
+                    self.patch_jump(*jump);
                     self.store_local(*local, value);
                     inner.push(self.emit(Op::Jump { to: 0 }));
                 }
             }
             if let Some(jump) = fall.take() {
-                self.land(jump);
+                self.patch_jump(jump);
             }
-            self.land_all(inner);
+            self.patch_jumps(inner);
             for (jump, of, local) in &entries {
                 if *of == index && local.is_none() {
-                    self.land(*jump);
+                    self.patch_jump(*jump);
                 }
             }
             if default == Some(index) {
                 default_at = Some(self.here());
             }
             let nexts = self.scopes.last_mut().map(|scope| std::mem::take(&mut scope.nexts));
-            self.land_all(nexts.unwrap_or_default());
+            self.patch_jumps(nexts.unwrap_or_default());
             self.stmt(case.body);
             fall = Some(self.emit(Op::Jump { to: 0 }));
         }
         if let Some(jump) = fall {
-            self.land(jump);
+            self.patch_jump(jump);
         }
         if let Some(scope) = self.scopes.pop() {
-            self.land_all(scope.breaks);
-            self.land_all(scope.nexts);
+            self.patch_jumps(scope.breaks);
+            self.patch_jumps(scope.nexts);
         }
         match default_at {
-            Some(at) => self.land_at(otherwise, at),
-            None => self.land(otherwise),
+            Some(at) => self.patch_jump_to(otherwise, at),
+            None => self.patch_jump(otherwise),
         }
     }
 
@@ -372,7 +373,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// Puts the value of a local into a register, unset or not.
+    /// Copies the value of a local, which may be unset, into a register.
     pub(super) fn load_local(&mut self, local: LocalId, d: Reg) {
         match self.slot(local) {
             Slot::Reg(s) if s == d => (),

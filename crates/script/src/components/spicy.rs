@@ -1,5 +1,5 @@
-//! Enums that Zeek's Spicy analyzers bring: what their scripts are written for. The engine names the same enumerators in its
-//! events.
+//! Enums of Zeek's Spicy analyzers, which scripts for these analyzers refer to. The engine uses the same
+//! enumerators in its events.
 
 use super::{EnumValue, Program, add_enum};
 
@@ -191,7 +191,7 @@ const ENUMS: &[Enum] = &[
     ),
 ];
 
-/// Declares them. What is none of its names is `Undef`, as in Spicy.
+/// Declares them. An unknown value is `Undef`, as in Spicy.
 pub(super) fn declare(program: &mut Program) {
     for (name, values) in ENUMS {
         let all = values.iter().chain(&[("Undef", -1)]);

@@ -1,4 +1,4 @@
-//! The file of the counts.
+//! The coverage file: parsing and writing.
 
 use std::fs::File;
 use std::hash::{BuildHasher as _, RandomState};
@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 
 use super::Counts;
 
-/// What the name of a file ends in that gets a name of its own in each run.
-const PATTERN: &str = "XXXXXX";
+/// Suffix of a file name that is replaced by a unique one in each run.
+const UNIQUE_SUFFIX: &str = "XXXXXX";
 
-/// How many names are tried.
-const TRIES: u32 = 1_000;
+/// Maximum number of names to try.
+const MAX_TRIES: u32 = 1_000;
 
-/// The count, the place and the text of a line.
+/// Parses a line into its count, location and text.
 pub(super) fn parse(line: &[u8]) -> Option<(u64, &[u8], &[u8])> {
     let mut parts = line.split(|byte| *byte == b'\t').filter(|part| !part.is_empty());
     let (count, place, text) = (parts.next()?, parts.next()?, parts.next()?);
@@ -21,10 +21,10 @@ pub(super) fn parse(line: &[u8]) -> Option<(u64, &[u8], &[u8])> {
     parts.next().is_none().then_some((count, place, text))
 }
 
-/// Writes the file, in folders that are made if they are missing.
+/// Writes the file and creates missing folders.
 ///
 /// # Errors
-/// What went wrong, in a line.
+/// A one-line error message.
 pub(super) fn write(path: &Path, counts: &Counts) -> Result<(), String> {
     let failed = |error: std::io::Error| {
         let reason = crate::support::logs::reason(&error);
@@ -40,8 +40,8 @@ pub(super) fn write(path: &Path, counts: &Counts) -> Result<(), String> {
         text.extend_from_slice(&parts);
         text.push(b'\n');
     }
-    let name = path.to_str().and_then(|name| name.strip_suffix(PATTERN));
-    let mut file = match name.filter(|name| !name.contains(PATTERN)) {
+    let name = path.to_str().and_then(|name| name.strip_suffix(UNIQUE_SUFFIX));
+    let mut file = match name.filter(|name| !name.contains(UNIQUE_SUFFIX)) {
         Some(begin) => unique(begin).ok_or_else(|| {
             let path = path.display();
             format!("Failed to generate unique file name from ZEEK_PROFILER_FILE: {path}")
@@ -51,14 +51,14 @@ pub(super) fn write(path: &Path, counts: &Counts) -> Result<(), String> {
     file.write_all(&text).map_err(|error| format!("ZEEK_PROFILER_FILE {}: {error}", path.display()))
 }
 
-/// A new file whose name begins like this.
+/// Creates a new file whose name begins with `begin`.
 fn unique(begin: &str) -> Option<File> {
     const LETTERS: &[u8; 62] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
     let random = RandomState::new();
-    (0..TRIES).find_map(|attempt| {
+    (0..MAX_TRIES).find_map(|attempt| {
         let mut number = random.hash_one(attempt);
         let mut name = begin.to_owned();
-        for _ in PATTERN.chars() {
+        for _ in UNIQUE_SUFFIX.chars() {
             let letter = usize::try_from(number % 62).unwrap_or_default();
             name.push(char::from(LETTERS[letter]));
             number /= 62;

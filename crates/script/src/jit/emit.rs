@@ -1,9 +1,10 @@
 //! From register code to Cranelift's intermediate form.
 //!
-//! Numbers live in variables, which Cranelift keeps in processor registers; all other values live in the cells of the frame, where
-//! the interpreter has them, too. An instruction whose operands are not what the types promise, and whatever warns or fails, leaves to
-//! the interpreter: variables are stored in their cells, and the interpreter continues at that very instruction. So each
-//! message, and each unusual case, has one implementation. Instructions on cells call the interpreter's own code.
+//! Numbers are in Cranelift variables, which it allocates to processor registers; all other values are in the
+//! cells of the frame, as in the interpreter. If an operand does not have the type that the compiler expects,
+//! or an instruction warns or fails, machine code exits to the interpreter: it stores the variables in their
+//! cells, and the interpreter continues at the same instruction. So each message and each rare case has one
+//! implementation. Instructions on cells call the code of the interpreter.
 
 use std::collections::HashMap;
 
@@ -16,7 +17,7 @@ use cranelift_frontend::{FunctionBuilder, Switch, Variable};
 
 use super::flow::{Flow, Kind, transfer};
 use super::layout::{
-    Addresses, BOOL, LAST_PLAIN, NUMBER, SIZE, UNSET, bits_of, context, light, tag_of,
+    Addresses, BOOL, CELL_SIZE, LAST_PLAIN, NUMBER, UNSET, bits_of, context, light, tag_of,
 };
 use crate::ast::{BinaryOp, Coercion, ExprKind};
 use crate::code::operands::{Next, Operands, next, operands};
@@ -26,21 +27,21 @@ use crate::types::Tag;
 use crate::value::Value;
 use crate::vm::Callee;
 
-/// What a function of machine code returns: the frame has ended, with its result in the context.
+/// Return status of compiled functions: the frame has ended, and its result is in the context.
 pub(super) const DONE: i64 = 0;
-/// An error, which was reported.
+/// An error, already reported.
 pub(super) const ERROR: i64 = 1;
-/// The interpreter continues at the instruction that the context names.
+/// The interpreter continues at the instruction in the context.
 pub(super) const EXIT: i64 = 2;
-/// A step returns this where the instruction jumps.
+/// Return status of an interpreter step if the instruction jumps.
 pub(super) const JUMP: i64 = 2;
 
-/// Memory of the machine: cells, context.
+/// Flags of accesses to the machine's memory: cells, context.
 const OWN: MemFlagsData = MemFlagsData::new().with_notrap().with_aligned();
-/// A whole cell, which is aligned to 8 bytes only.
+/// Flags of accesses to a whole cell, which is aligned to 8 bytes.
 const CELL: MemFlagsData = MemFlagsData::new().with_notrap();
 
-/// What to compile.
+/// Input of the compiler.
 pub(super) struct Source<'a> {
     pub program: &'a Program,
     pub code: &'a Code,
@@ -48,29 +49,29 @@ pub(super) struct Source<'a> {
     pub addresses: Addresses,
     /// The number of globals that exist.
     pub globals: usize,
-    /// What functions are, where calls may go to their machine code directly.
+    /// The functions that calls may enter directly as machine code.
     pub targets: &'a [Callee],
 }
 
 /// Signatures of the functions that machine code calls.
 #[derive(Clone, Copy)]
 struct Calls {
-    /// Of the machine, the code, the frame's place and the next instruction; returns a status.
+    /// Runs an instruction: machine, code, base of the frame, next instruction; returns a status.
     step: SigRef,
-    /// Of two addresses of cells.
+    /// Copies a cell: two addresses of cells.
     copy: SigRef,
-    /// Of the address of a cell, a tag and bits.
+    /// Stores a number: address of a cell, tag and bits.
     put: SigRef,
 }
 
-/// An edge that stores variables in cells on its way.
+/// An edge between blocks that first stores variables in cells.
 struct Edge {
     block: ClifBlock,
     spills: Vec<(Reg, Kind)>,
     to: ClifBlock,
 }
 
-/// A way out to the interpreter.
+/// An exit to the interpreter.
 struct Exit {
     block: ClifBlock,
     spills: Vec<(Reg, Kind)>,
@@ -94,14 +95,15 @@ pub(super) struct Emit<'a, 'f> {
     calls: Calls,
 }
 
-/// The signature of compiled functions: machine, context, place of the frame, entry; returns a status.
+/// The signature of compiled functions: machine, context, base of the frame, entry; returns a status.
 pub(super) fn signature(mut signature: Signature) -> Signature {
     signature.params = [types::I64; 4].map(AbiParam::new).to_vec();
     signature.returns = vec![AbiParam::new(types::I64)];
     signature
 }
 
-/// Emits a function. Returns the instructions of loops that it can be entered at: the numbers of entries count from one.
+/// Emits a function. Returns the loop headers that can be entered from outside: their entry numbers count from
+/// one.
 pub(super) fn emit(
     b: &mut FunctionBuilder<'_>,
     plain: &Signature,
@@ -136,7 +138,7 @@ pub(super) fn emit(
         failed: None,
         calls,
     };
-    emit.find_cells();
+    emit.load_cell_address();
     let loops = emit.entries(param(3));
     for index in 0..source.flow.blocks.len() {
         emit.block(index);
@@ -146,10 +148,10 @@ pub(super) fn emit(
 }
 
 impl Emit<'_, '_> {
-    /// Computes where the cells are: calls may have moved them.
-    fn find_cells(&mut self) {
+    /// Computes the address of the cells, which calls may have moved.
+    fn load_cell_address(&mut self) {
         let stack = self.b.ins().load(types::I64, OWN, self.context, context::STACK);
-        let shift = self.long(i64::from(SIZE.trailing_zeros()));
+        let shift = self.long(i64::from(CELL_SIZE.trailing_zeros()));
         let offset = self.b.ins().ishl(self.base, shift);
         let cells = self.b.ins().iadd(stack, offset);
         self.b.def_var(self.cells, cells);
@@ -167,7 +169,8 @@ impl Emit<'_, '_> {
         self.source.flow
     }
 
-    /// Blocks that load the variables for the beginning and for each loop, and the choice among them.
+    /// Emits blocks that load the variables for the beginning and for each loop, and the dispatch on the entry
+    /// number.
     fn entries(&mut self, entry: Clif) -> Vec<u32> {
         let mut loops = Vec::new();
         let mut switch = Switch::new();
@@ -226,7 +229,7 @@ impl Emit<'_, '_> {
             for (reg, kind) in exit.spills {
                 let cell = self.cell(reg);
                 let value = self.value(reg, kind);
-                self.put(cell, kind, value);
+                self.put_number(cell, kind, value);
             }
             let pc = self.long(exit.pc as i64);
             self.b.ins().store(OWN, pc, self.context, context::PC);
@@ -248,7 +251,7 @@ impl Emit<'_, '_> {
         let Some(block) = self.blocks.get(index).copied() else { return };
         self.b.switch_to_block(block);
         let Some(mut kinds) = self.flow().kinds.get(index).cloned().flatten() else {
-            // Control never comes here.
+            // Unreachable.
             let exit = self.exit_with(from, Vec::new());
             self.b.ins().jump(exit, &[]);
             return;
@@ -295,14 +298,14 @@ impl Emit<'_, '_> {
                 }
                 let out = self.exit(pc, kinds);
                 let globals = self.b.ins().load(types::I64, OWN, self.context, context::GLOBALS);
-                let offset = (index * SIZE) as i32;
+                let offset = (index * CELL_SIZE) as i32;
                 if known == Kind::Cell {
                     let tag = self.b.ins().load(types::I8, OWN, globals, offset);
                     let unset = self.byte(UNSET);
                     let is_unset = self.b.ins().icmp(IntCC::Equal, tag, unset);
-                    self.leave_if(is_unset, out);
+                    self.exit_if(is_unset, out);
                     let cells = self.b.use_var(self.cells);
-                    self.copy((cells, place(d)), (globals, offset));
+                    self.copy((cells, cell_offset(d)), (globals, offset));
                 } else {
                     let value = self.load_from(globals, offset, known, out);
                     self.define(d, known, value);
@@ -326,7 +329,7 @@ impl Emit<'_, '_> {
             Op::SkipUnset { s, to } => {
                 if kind(kinds, s) == Kind::Cell {
                     let cells = self.b.use_var(self.cells);
-                    let tag = self.b.ins().load(types::I8, OWN, cells, place(s));
+                    let tag = self.b.ins().load(types::I8, OWN, cells, cell_offset(s));
                     let unset = self.byte(UNSET);
                     let is_unset = self.b.ins().icmp(IntCC::Equal, tag, unset);
                     self.branch(pc, is_unset, true, to, kinds);
@@ -364,15 +367,15 @@ impl Emit<'_, '_> {
             }
             Op::AddC { d, a, b } | Op::SubC { d, a, b } | Op::MulC { d, a, b } => {
                 let (x, y) = self.two(pc, a, b, Kind::Count, kinds);
-                self.counts(pc, op, d, x, y, kinds);
+                self.count_arithmetic(pc, op, d, x, y, kinds);
             }
             Op::DivC { d, a, b } | Op::ModC { d, a, b } => {
                 let (x, y) = self.two(pc, a, b, Kind::Count, kinds);
                 let zero = self.long(0);
                 let by_zero = self.b.ins().icmp(IntCC::Equal, y, zero);
                 let out = self.exit(pc, kinds);
-                self.leave_if(by_zero, out);
-                self.counts(pc, op, d, x, y, kinds);
+                self.exit_if(by_zero, out);
+                self.count_arithmetic(pc, op, d, x, y, kinds);
             }
             Op::AddCK { d, a, k }
             | Op::SubCK { d, a, k }
@@ -381,7 +384,7 @@ impl Emit<'_, '_> {
             | Op::ModCK { d, a, k } => {
                 let x = self.operand(pc, a, Kind::Count, kinds);
                 let y = self.long(i64::from(k));
-                self.counts(pc, op, d, x, y, kinds);
+                self.count_arithmetic(pc, op, d, x, y, kinds);
             }
             Op::AddI { d, a, b } | Op::SubI { d, a, b } | Op::MulI { d, a, b } => {
                 let (x, y) = self.two(pc, a, b, Kind::Int, kinds);
@@ -411,7 +414,7 @@ impl Emit<'_, '_> {
                         let zero = self.b.ins().f64const(0.0);
                         let by_zero = self.b.ins().fcmp(FloatCC::Equal, y, zero);
                         let out = self.exit(pc, kinds);
-                        self.leave_if(by_zero, out);
+                        self.exit_if(by_zero, out);
                         self.b.ins().fdiv(x, y)
                     }
                 };
@@ -451,7 +454,7 @@ impl Emit<'_, '_> {
                 };
                 self.define(d, Kind::Count, value);
             }
-            Op::Coerce { d, s } => match self.converted(pc, s, kind(after, d), kinds) {
+            Op::Coerce { d, s } => match self.convert(pc, s, kind(after, d), kinds) {
                 Some(value) => self.define(d, kind(after, d), value),
                 None => return self.call(pc, op, kinds, after),
             },
@@ -459,28 +462,28 @@ impl Emit<'_, '_> {
                 match kind(kinds, s) {
                     Kind::Cell => {
                         let cells = self.b.use_var(self.cells);
-                        self.copy_bytes((self.context, context::RESULT), (cells, place(s)));
+                        self.copy_bytes((self.context, context::RESULT), (cells, cell_offset(s)));
                         let unset = self.byte(UNSET);
-                        self.b.ins().store(OWN, unset, cells, place(s));
+                        self.b.ins().store(OWN, unset, cells, cell_offset(s));
                     }
                     known => {
                         let value = self.value(s, known);
                         self.store(self.context, context::RESULT, known, value);
                     }
                 }
-                self.done();
+                self.end_frame();
                 return true;
             }
             Op::End if !self.flow().wants_result => {
                 let unset = self.byte(UNSET);
                 self.b.ins().store(OWN, unset, self.context, context::RESULT);
-                self.done();
+                self.end_frame();
                 return true;
             }
             Op::Break => {
                 let no = self.long(0);
                 self.store(self.context, context::RESULT, Kind::Bool, no);
-                self.done();
+                self.end_frame();
                 return true;
             }
             Op::End | Op::Fail { .. } | Op::When { .. } => {
@@ -494,8 +497,8 @@ impl Emit<'_, '_> {
         false
     }
 
-    /// The end of the frame: what it owns is dropped.
-    fn done(&mut self) {
+    /// Ends the frame: drops the values that it owns.
+    fn end_frame(&mut self) {
         let owners: Vec<Reg> = self.flow().owners.iter().collect();
         if owners.len() <= 4 {
             for reg in owners {
@@ -511,17 +514,17 @@ impl Emit<'_, '_> {
         self.b.ins().return_(&[status]);
     }
 
-    /// Leaves to the interpreter, which reports it, where a cell is unset.
+    /// Exits to the interpreter, which reports the error, if a cell is unset.
     fn check(&mut self, pc: usize, s: Reg, kinds: &[Kind]) {
         let out = self.exit(pc, kinds);
         let cells = self.b.use_var(self.cells);
-        let tag = self.b.ins().load(types::I8, OWN, cells, place(s));
+        let tag = self.b.ins().load(types::I8, OWN, cells, cell_offset(s));
         let unset = self.byte(UNSET);
         let is_unset = self.b.ins().icmp(IntCC::Equal, tag, unset);
-        self.leave_if(is_unset, out);
+        self.exit_if(is_unset, out);
     }
 
-    /// Runs an instruction by a call. Returns whether that ends the block.
+    /// Runs an instruction by calling the interpreter's code. Returns whether it ends the block.
     fn call(&mut self, pc: usize, op: Op, kinds: &[Kind], after: &[Kind]) -> bool {
         let Operands { uses, defs } = operands(self.source.program, self.source.code.into(), &op);
         for (reg, n) in uses {
@@ -531,14 +534,14 @@ impl Emit<'_, '_> {
                 }
             }
         }
-        let callee = self.source.addresses.of(&op);
+        let callee = self.source.addresses.get(&op);
         let callee = self.long(callee as i64);
         let code = self.long(std::ptr::from_ref(self.source.code) as i64);
         let behind = self.long(pc as i64 + 1);
         let args = [self.machine, code, self.base, behind];
         let call = self.b.ins().call_indirect(self.calls.step, callee, &args);
         let status = self.b.inst_results(call).first().copied().unwrap_or(Clif::from_u32(0));
-        self.find_cells();
+        self.load_cell_address();
         let failed = self.failed();
         if let Next::Branches(to) = next(&op) {
             let [other, on] = [self.b.create_block(), self.b.create_block()];
@@ -554,7 +557,7 @@ impl Emit<'_, '_> {
             self.b.ins().brif(status, failed, &[], on, &[]);
             self.b.switch_to_block(on);
         }
-        // Results that are promised to be numbers are loaded; the interpreter takes over where they are not.
+        // Results that are expected to be numbers are loaded; the interpreter continues if they are not.
         let mut out = None;
         for (reg, n) in defs {
             for reg in reg..reg.saturating_add(n) {
@@ -587,8 +590,8 @@ impl Emit<'_, '_> {
         false
     }
 
-    /// Calls the machine code of a script function directly. Its frame is a light one: the interpreter gets to see it when something is
-    /// called that could look at frames.
+    /// Calls the machine code of a script function directly, with a light frame. A called function that may
+    /// inspect frames first converts light frames into frames of the interpreter.
     fn call_directly(&mut self, pc: usize, op: Op, kinds: &[Kind], after: &[Kind]) -> bool {
         let Op::Call { d, b, n, f } = op else { return self.call(pc, op, kinds, after) };
         let fits = |callee: &Code| {
@@ -614,22 +617,22 @@ impl Emit<'_, '_> {
             *slot = Kind::Cell;
         }
 
-        // Whether there is code, depth and room.
+        // Check that code exists, and that call depth and stack capacity suffice.
         let at = self.long(callee.tier.entry_address() as i64);
         let entry = self.b.ins().load(types::I64, OWN, at, 0);
-        let left = self.b.ins().load(types::I64, OWN, self.context, context::LEFT);
-        let room = self.b.ins().load(types::I64, OWN, self.context, context::ROOM);
+        let left = self.b.ins().load(types::I64, OWN, self.context, context::CALLS_LEFT);
+        let capacity = self.b.ins().load(types::I64, OWN, self.context, context::CAPACITY);
         let zero = self.long(0);
         let shift = self.long(i64::from(b));
         let base = self.b.ins().iadd(self.base, shift);
         let size = self.long(callee.registers as i64);
         let end = self.b.ins().iadd(base, size);
         let no_code = self.b.ins().icmp(IntCC::Equal, entry, zero);
-        self.leave_if(no_code, slow);
+        self.exit_if(no_code, slow);
         let too_deep = self.b.ins().icmp(IntCC::SignedLessThanOrEqual, left, zero);
-        self.leave_if(too_deep, slow);
-        let no_room = self.b.ins().icmp(IntCC::UnsignedGreaterThan, end, room);
-        self.leave_if(no_room, slow);
+        self.exit_if(too_deep, slow);
+        let exceeds_capacity = self.b.ins().icmp(IntCC::UnsignedGreaterThan, end, capacity);
+        self.exit_if(exceeds_capacity, slow);
 
         let top = self.b.ins().load(types::I64, OWN, self.context, context::LIGHT);
         let code = self.long(std::rc::Rc::as_ptr(callee) as i64);
@@ -644,7 +647,7 @@ impl Emit<'_, '_> {
         self.b.ins().store(OWN, above, self.context, context::LIGHT);
         let one = self.long(1);
         let fewer = self.b.ins().isub(left, one);
-        self.b.ins().store(OWN, fewer, self.context, context::LEFT);
+        self.b.ins().store(OWN, fewer, self.context, context::CALLS_LEFT);
         let args = [self.machine, self.context, base, zero];
         let call = self.b.ins().call_indirect(self.calls.step, entry, &args);
         let status = self.b.inst_results(call).first().copied().unwrap_or(Clif::from_u32(0));
@@ -655,7 +658,7 @@ impl Emit<'_, '_> {
 
         self.b.switch_to_block(usual);
         self.b.ins().store(OWN, top, self.context, context::LIGHT);
-        self.b.ins().store(OWN, left, self.context, context::LEFT);
+        self.b.ins().store(OWN, left, self.context, context::CALLS_LEFT);
         let real = self.b.ins().load(types::I64, OWN, self.context, context::REAL);
         let is_real = self.b.ins().icmp(IntCC::UnsignedGreaterThan, real, top);
         self.b.ins().brif(is_real, pop, &[], result, &[]);
@@ -679,10 +682,10 @@ impl Emit<'_, '_> {
         self.b.ins().brif(status, failed, &[], result, &[]);
 
         self.b.switch_to_block(result);
-        self.find_cells();
+        self.load_cell_address();
         let taken = |emit: &mut Self| {
             let cell = emit.cell(d);
-            let callee = emit.long(emit.source.addresses.take as i64);
+            let callee = emit.long(emit.source.addresses.take_result as i64);
             emit.b.ins().call_indirect(emit.calls.copy, callee, &[emit.context, cell]);
         };
         if known == Kind::Cell {
@@ -726,15 +729,15 @@ impl Emit<'_, '_> {
         }
     }
 
-    /// Arithmetic of counts; zero divisors are excluded before.
-    fn counts(&mut self, pc: usize, op: Op, d: Reg, x: Clif, y: Clif, kinds: &[Kind]) {
+    /// Arithmetic of counts; divisors are not zero.
+    fn count_arithmetic(&mut self, pc: usize, op: Op, d: Reg, x: Clif, y: Clif, kinds: &[Kind]) {
         let value = match op {
             Op::AddC { .. } | Op::AddCK { .. } => self.b.ins().iadd(x, y),
             Op::MulC { .. } | Op::MulCK { .. } => self.b.ins().imul(x, y),
             Op::SubC { .. } | Op::SubCK { .. } => {
                 let below = self.b.ins().icmp(IntCC::UnsignedLessThan, x, y);
                 let out = self.exit(pc, kinds);
-                self.leave_if(below, out);
+                self.exit_if(below, out);
                 self.b.ins().isub(x, y)
             }
             Op::DivC { .. } | Op::DivCK { .. } => self.b.ins().udiv(x, y),
@@ -743,8 +746,8 @@ impl Emit<'_, '_> {
         self.define(d, Kind::Count, value);
     }
 
-    /// A conversion of numbers.
-    fn converted(&mut self, pc: usize, s: Reg, to: Kind, kinds: &[Kind]) -> Option<Clif> {
+    /// Converts a number.
+    fn convert(&mut self, pc: usize, s: Reg, to: Kind, kinds: &[Kind]) -> Option<Clif> {
         let site = self.source.code.sites.get(pc)?;
         let expr = self.source.program.exprs.find(*site)?;
         let ExprKind::Coerce(Coercion::Arithmetic, _) = expr.kind else { return None };
@@ -759,7 +762,7 @@ impl Emit<'_, '_> {
                 let zero = self.long(0);
                 let beyond = self.b.ins().icmp(IntCC::SignedLessThan, value, zero);
                 let out = self.exit(pc, kinds);
-                self.leave_if(beyond, out);
+                self.exit_if(beyond, out);
                 value
             }
             (Kind::Count, to) if to.is_float() => {
@@ -783,7 +786,7 @@ impl Emit<'_, '_> {
             (Kind::Cell, _) | (_, None) => {
                 let at = self.long(std::ptr::from_ref::<Value>(value) as i64);
                 let cells = self.b.use_var(self.cells);
-                self.copy((cells, place(d)), (at, 0));
+                self.copy((cells, cell_offset(d)), (at, 0));
             }
             (known, Some(bits)) => {
                 let value = if known.is_float() {
@@ -802,7 +805,7 @@ impl Emit<'_, '_> {
             Kind::Bool => self.value(s, Kind::Bool),
             Kind::Cell => {
                 let cells = self.b.use_var(self.cells);
-                let word = self.b.ins().load(types::I16, OWN, cells, place(s));
+                let word = self.b.ins().load(types::I16, OWN, cells, cell_offset(s));
                 let yes = self.b.ins().iconst(types::I16, i64::from(BOOL) | 1 << 8);
                 self.b.ins().icmp(IntCC::Equal, word, yes)
             }
@@ -820,7 +823,7 @@ impl Emit<'_, '_> {
         }
     }
 
-    /// The block to jump to for the instruction `pc`: one of its own where variables must be stored on the way.
+    /// The block to jump to for the instruction `pc`: an intermediate one if variables must be stored first.
     fn edge(&mut self, pc: usize, kinds: &[Kind]) -> ClifBlock {
         let index = self.flow().block_at.get(pc).copied().flatten();
         let target = index.and_then(|index| self.flow().kinds.get(index)?.clone());
@@ -840,7 +843,7 @@ impl Emit<'_, '_> {
         block
     }
 
-    /// The way out to the interpreter at `pc`.
+    /// The exit to the interpreter at `pc`.
     fn exit(&mut self, pc: usize, kinds: &[Kind]) -> ClifBlock {
         let live = self.flow().live_at(pc);
         let spills = live
@@ -858,20 +861,20 @@ impl Emit<'_, '_> {
         block
     }
 
-    fn leave_if(&mut self, condition: Clif, out: ClifBlock) {
+    fn exit_if(&mut self, condition: Clif, out: ClifBlock) {
         let on = self.b.create_block();
         self.b.ins().brif(condition, out, &[], on, &[]);
         self.b.switch_to_block(on);
     }
 
-    /// Two operands of a kind.
+    /// Two operands of kind `want`.
     fn two(&mut self, pc: usize, a: Reg, b: Reg, want: Kind, kinds: &[Kind]) -> (Clif, Clif) {
         let x = self.operand(pc, a, want, kinds);
         let y = self.operand(pc, b, want, kinds);
         (x, y)
     }
 
-    /// An operand of a kind; the interpreter takes over where it is of another.
+    /// An operand of kind `want`; the interpreter continues if it has another kind.
     fn operand(&mut self, pc: usize, reg: Reg, want: Kind, kinds: &[Kind]) -> Clif {
         let known = kind(kinds, reg);
         if known == want {
@@ -882,7 +885,7 @@ impl Emit<'_, '_> {
             return self.load(reg, want, out);
         }
         let always = self.long(1);
-        self.leave_if(always, out);
+        self.exit_if(always, out);
         if want.is_float() { self.b.ins().f64const(0.0) } else { self.long(0) }
     }
 
@@ -893,30 +896,30 @@ impl Emit<'_, '_> {
             Kind::Cell => {
                 let out = self.exit(pc, kinds);
                 let cells = self.b.use_var(self.cells);
-                let tag = self.b.ins().load(types::I8, OWN, cells, place(reg));
+                let tag = self.b.ins().load(types::I8, OWN, cells, cell_offset(reg));
                 let first = self.byte(tag_of(Kind::Double));
                 let offset = self.b.ins().isub(tag, first);
                 let last = self.byte(tag_of(Kind::Interval) - tag_of(Kind::Double));
                 let other = self.b.ins().icmp(IntCC::UnsignedGreaterThan, offset, last);
-                self.leave_if(other, out);
+                self.exit_if(other, out);
                 let cells = self.b.use_var(self.cells);
-                self.b.ins().load(types::F64, OWN, cells, place(reg) + NUMBER)
+                self.b.ins().load(types::F64, OWN, cells, cell_offset(reg) + NUMBER)
             }
             _ => self.operand(pc, reg, Kind::Double, kinds),
         }
     }
 
-    /// Loads a number from a cell; leaves through `out` where it is of another kind.
+    /// Loads a number from a cell; continues at `out` if the cell has another kind.
     fn load(&mut self, reg: Reg, want: Kind, out: ClifBlock) -> Clif {
         let cells = self.b.use_var(self.cells);
-        self.load_from(cells, place(reg), want, out)
+        self.load_from(cells, cell_offset(reg), want, out)
     }
 
     fn load_from(&mut self, at: Clif, offset: i32, want: Kind, out: ClifBlock) -> Clif {
         let tag = self.b.ins().load(types::I8, OWN, at, offset);
         let wanted = self.byte(tag_of(want));
         let other = self.b.ins().icmp(IntCC::NotEqual, tag, wanted);
-        self.leave_if(other, out);
+        self.exit_if(other, out);
         match want {
             Kind::Bool => {
                 let value = self.b.ins().load(types::I8, OWN, at, offset + 1);
@@ -926,9 +929,10 @@ impl Emit<'_, '_> {
         }
     }
 
-    /// Stores a number in a cell that owns nothing.
+    /// Stores a number in a cell that owns no memory.
     fn store(&mut self, at: Clif, offset: i32, known: Kind, value: Clif) {
-        // All bytes are written at once: a processor makes who reads them at once wait for the cache where several stores wrote them.
+        // All bytes are written at once, because a wide load after several narrow stores prevents store
+        // forwarding.
         let tag = self.long(i64::from(tag_of(known)));
         let first = if known == Kind::Bool {
             let eight = self.long(8);
@@ -952,11 +956,11 @@ impl Emit<'_, '_> {
         self.b.ins().store(CELL, cell, at, offset);
     }
 
-    /// Stores a variable in its cell, whatever that holds.
+    /// Stores a variable in its cell and drops the previous value.
     fn spill(&mut self, reg: Reg, known: Kind) {
         let cells = self.b.use_var(self.cells);
         let value = self.value(reg, known);
-        let tag = self.b.ins().load(types::I8, OWN, cells, place(reg));
+        let tag = self.b.ins().load(types::I8, OWN, cells, cell_offset(reg));
         let last = self.byte(LAST_PLAIN);
         let owns = self.b.ins().icmp(IntCC::UnsignedGreaterThan, tag, last);
         let [slow, fast, on] = [(); 3].map(|()| self.b.create_block());
@@ -964,18 +968,18 @@ impl Emit<'_, '_> {
         self.b.ins().brif(owns, slow, &[], fast, &[]);
         self.b.switch_to_block(slow);
         let cell = self.cell(reg);
-        self.put(cell, known, value);
+        self.put_number(cell, known, value);
         self.b.ins().jump(on, &[]);
         self.b.switch_to_block(fast);
-        self.store(cells, place(reg), known, value);
+        self.store(cells, cell_offset(reg), known, value);
         self.b.ins().jump(on, &[]);
         self.b.switch_to_block(on);
     }
 
-    /// Unsets a cell, whatever it holds.
+    /// Unsets a cell and drops its value.
     fn unset(&mut self, reg: Reg) {
         let cells = self.b.use_var(self.cells);
-        let tag = self.b.ins().load(types::I8, OWN, cells, place(reg));
+        let tag = self.b.ins().load(types::I8, OWN, cells, cell_offset(reg));
         let last = self.byte(LAST_PLAIN);
         let owns = self.b.ins().icmp(IntCC::UnsignedGreaterThan, tag, last);
         let [slow, fast, on] = [(); 3].map(|()| self.b.create_block());
@@ -987,18 +991,18 @@ impl Emit<'_, '_> {
         self.b.ins().jump(on, &[]);
         self.b.switch_to_block(fast);
         let unset = self.byte(UNSET);
-        self.b.ins().store(OWN, unset, cells, place(reg));
+        self.b.ins().store(OWN, unset, cells, cell_offset(reg));
         self.b.ins().jump(on, &[]);
         self.b.switch_to_block(on);
     }
 
     fn put_bits(&mut self, cell: Clif, tag: Clif, bits: Clif) {
-        let callee = self.long(self.source.addresses.put as i64);
+        let callee = self.long(self.source.addresses.put_number as i64);
         self.b.ins().call_indirect(self.calls.put, callee, &[cell, tag, bits]);
     }
 
-    /// Puts a number into a cell by a call, which drops the value that the cell held.
-    fn put(&mut self, cell: Clif, known: Kind, value: Clif) {
+    /// Stores a number in a cell by a call, which drops the previous value.
+    fn put_number(&mut self, cell: Clif, known: Kind, value: Clif) {
         let tag = self.long(i64::from(tag_of(known)));
         let bits = if known.is_float() {
             self.b.ins().bitcast(types::I64, MemFlagsData::new(), value)
@@ -1010,10 +1014,10 @@ impl Emit<'_, '_> {
 
     fn copy_cell(&mut self, d: Reg, s: Reg) {
         let cells = self.b.use_var(self.cells);
-        self.copy((cells, place(d)), (cells, place(s)));
+        self.copy((cells, cell_offset(d)), (cells, cell_offset(s)));
     }
 
-    /// Copies a cell: by two words where neither owns anything, else by a call.
+    /// Copies a cell: as two words if neither cell owns memory, otherwise by a call.
     fn copy(&mut self, d: (Clif, i32), s: (Clif, i32)) {
         let from = self.b.ins().load(types::I8, OWN, s.0, s.1);
         let old = self.b.ins().load(types::I8, OWN, d.0, d.1);
@@ -1023,7 +1027,7 @@ impl Emit<'_, '_> {
         let [slow, fast, on] = [(); 3].map(|()| self.b.create_block());
         self.b.ins().brif(owns, slow, &[], fast, &[]);
         self.b.switch_to_block(slow);
-        // Loops load the same object again and again.
+        // Loops load the same object repeatedly.
         let words = [d, s].map(|(at, offset)| {
             let tag = self.b.ins().load(types::I8, OWN, at, offset);
             (tag, self.b.ins().load(types::I64, OWN, at, offset + NUMBER))
@@ -1031,7 +1035,7 @@ impl Emit<'_, '_> {
         let tags = self.b.ins().icmp(IntCC::Equal, words[0].0, words[1].0);
         let objects = self.b.ins().icmp(IntCC::Equal, words[0].1, words[1].1);
         let same = self.b.ins().band(tags, objects);
-        self.leave_if(same, on);
+        self.exit_if(same, on);
         let callee = self.long(self.source.addresses.copy as i64);
         let [to, at] = [d, s].map(|(at, offset)| {
             let offset = self.long(i64::from(offset));
@@ -1045,7 +1049,7 @@ impl Emit<'_, '_> {
         self.b.switch_to_block(on);
     }
 
-    /// Copies the 16 bytes of a cell: at once, as those read them that copy the copy.
+    /// Copies the 16 bytes of a cell with one store, so that a later 16-byte load of the copy is forwarded.
     fn copy_bytes(&mut self, d: (Clif, i32), s: (Clif, i32)) {
         let cell = self.b.ins().load(types::I64X2, CELL, s.0, s.1);
         self.b.ins().store(CELL, cell, d.0, d.1);
@@ -1054,7 +1058,7 @@ impl Emit<'_, '_> {
     /// The address of a cell.
     fn cell(&mut self, reg: Reg) -> Clif {
         let cells = self.b.use_var(self.cells);
-        let offset = self.long(i64::from(place(reg)));
+        let offset = self.long(i64::from(cell_offset(reg)));
         self.b.ins().iadd(cells, offset)
     }
 
@@ -1078,7 +1082,7 @@ impl Emit<'_, '_> {
     fn define(&mut self, reg: Reg, known: Kind, value: Clif) {
         let variable = self.variable(reg, known);
         self.b.def_var(variable, value);
-        // Parameters are read in backtraces.
+        // Backtraces read parameters.
         if self.flow().params.len() > usize::from(reg) && known != Kind::Cell {
             self.spill(reg, known);
         }
@@ -1095,8 +1099,8 @@ fn kind(kinds: &[Kind], reg: Reg) -> Kind {
 }
 
 /// The offset of a cell in the frame.
-fn place(reg: Reg) -> i32 {
-    i32::from(reg) * SIZE as i32
+fn cell_offset(reg: Reg) -> i32 {
+    i32::from(reg) * CELL_SIZE as i32
 }
 
 fn clif_type(known: Kind) -> ClifType {

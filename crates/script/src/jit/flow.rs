@@ -1,4 +1,4 @@
-//! What code does with its registers: operands of instructions, which registers are live, and where each holds an unboxed number.
+//! Data flow of code: operands of instructions, live registers, and the kind of each register's value.
 
 use crate::code::operands::{Next, next, operands};
 use crate::code::{Code, Op, Reg};
@@ -7,12 +7,12 @@ use crate::program::Program;
 use crate::types::{Flavor, Tag, Type};
 use crate::value::Value;
 
-/// Where the value of a register is at a point of the code.
+/// Representation of a register's value at a point of the code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
     /// In its cell.
     Cell,
-    /// In a variable, as a number of this kind; the cell is out of date.
+    /// In a variable, as a number of this kind; the cell is stale.
     Bool,
     Int,
     Count,
@@ -23,7 +23,7 @@ pub(super) enum Kind {
 
 impl Kind {
     /// The kind of the values of a type.
-    pub(super) fn of(tag: Tag) -> Self {
+    pub(super) fn from_tag(tag: Tag) -> Self {
         match tag {
             Tag::Bool => Self::Bool,
             Tag::Int => Self::Int,
@@ -35,7 +35,7 @@ impl Kind {
         }
     }
 
-    fn of_value(value: &Value) -> Self {
+    fn from_value(value: &Value) -> Self {
         match value {
             Value::Bool(_) => Self::Bool,
             Value::Int(_) => Self::Int,
@@ -55,9 +55,9 @@ impl Kind {
 
 /// A set of registers.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Set(Vec<u64>);
+pub(super) struct RegSet(Vec<u64>);
 
-impl Set {
+impl RegSet {
     fn new(registers: usize) -> Self {
         Self(vec![0; registers.div_ceil(64)])
     }
@@ -96,44 +96,44 @@ impl Set {
     }
 }
 
-/// A block of code: a range of instructions that only its first one is entered at.
+/// A basic block: a range of instructions that is entered only at the first.
 #[derive(Debug)]
 pub(super) struct Block {
     pub from: usize,
-    /// Behind the last.
+    /// Index after the last instruction.
     pub to: usize,
     /// Whether a loop jumps back to it: frames of the interpreter may enter here.
     pub is_loop: bool,
 }
 
-/// What is known of a body's code.
+/// Results of the analysis of a body's code.
 pub(super) struct Flow {
     pub blocks: Vec<Block>,
-    /// For each instruction, the block that it begins.
+    /// For each instruction, the block that begins with it.
     pub block_at: Vec<Option<usize>>,
-    /// For each instruction, the registers whose values may be read from it on.
-    pub live: Vec<Set>,
-    /// For each block that control reaches, where registers are at its beginning.
+    /// For each instruction, the registers that are live before it.
+    pub live: Vec<RegSet>,
+    /// For each reachable block, the kinds of registers at its beginning.
     pub kinds: Vec<Option<Vec<Kind>>>,
     /// Kinds of the parameters.
     pub params: Vec<Kind>,
-    /// Registers whose cells may own something that this code put there.
-    pub owners: Set,
-    /// Registers that must be unset at the beginning.
+    /// Registers whose cells may own memory that this code stored.
+    pub owners: RegSet,
+    /// Registers that must be unset on entry.
     pub unset: Vec<Reg>,
-    /// Whether the end of the body without a value is an error or a warning.
+    /// Whether reaching the end of the body without a value is an error or a warning.
     pub wants_result: bool,
 }
 
-/// Largest code to look at.
-const MOST_OPS: usize = 20_000;
-const MOST_REGISTERS: usize = 1024;
+/// Maximum number of instructions and registers of code to compile.
+const MAX_OPS: usize = 20_000;
+const MAX_REGISTERS: usize = 1024;
 
 impl Flow {
-    /// Looks at code. None where it is too large.
+    /// Analyzes code; `None` if it is too large.
     pub(super) fn new(program: &Program, code: &Code) -> Option<Self> {
         let len = code.ops.len();
-        if len > MOST_OPS || code.registers > MOST_REGISTERS || len * code.registers > 1 << 23 {
+        if len > MAX_OPS || code.registers > MAX_REGISTERS || len * code.registers > 1 << 23 {
             return None;
         }
         let (blocks, block_at) = blocks(code)?;
@@ -141,15 +141,15 @@ impl Flow {
         let mut flow = Self {
             blocks,
             block_at,
-            live: vec![Set::new(code.registers); len + 1],
+            live: vec![RegSet::new(code.registers); len + 1],
             kinds: Vec::new(),
             params,
-            owners: Set::new(code.registers),
+            owners: RegSet::new(code.registers),
             unset: Vec::new(),
             wants_result: wants_result(program, code.body),
         };
         flow.liveness(program, code);
-        flow.spread_kinds(program, code);
+        flow.propagate_kinds(program, code);
         let params = flow.params.len();
         if let Some(first) = flow.live.first() {
             flow.unset = first.iter().filter(|reg| usize::from(*reg) >= params).collect();
@@ -167,10 +167,10 @@ impl Flow {
                     let Some(op) = code.ops.get(pc) else { continue };
                     let operands = operands(program, code.into(), op);
                     let mut live = match next(op) {
-                        Next::Ends | Next::Jumps(_) => Set::new(code.registers),
+                        Next::Ends | Next::Jumps(_) => RegSet::new(code.registers),
                         Next::Falls | Next::Branches(_) => self.live_at(pc + 1),
                     };
-                    // A branch that is taken changes no register.
+                    // A taken branch changes no register.
                     for (reg, n) in operands.defs {
                         (reg..reg.saturating_add(n)).for_each(|reg| live.remove(reg));
                     }
@@ -188,12 +188,12 @@ impl Flow {
         }
     }
 
-    /// Registers that are live before an instruction.
-    pub(super) fn live_at(&self, pc: usize) -> Set {
-        self.live.get(pc).cloned().unwrap_or_else(|| Set(Vec::new()))
+    /// The registers that are live before an instruction.
+    pub(super) fn live_at(&self, pc: usize) -> RegSet {
+        self.live.get(pc).cloned().unwrap_or_else(|| RegSet(Vec::new()))
     }
 
-    fn spread_kinds(&mut self, program: &Program, code: &Code) {
+    fn propagate_kinds(&mut self, program: &Program, code: &Code) {
         let mut first = vec![Kind::Cell; code.registers];
         for (slot, kind) in first.iter_mut().zip(&self.params) {
             *slot = *kind;
@@ -218,7 +218,7 @@ impl Flow {
         }
     }
 
-    /// Control reaches the block at `pc` with these kinds.
+    /// Merges the kinds of a path that reaches the block at `pc`.
     fn merge(&mut self, pc: usize, kinds: &[Kind], work: &mut Vec<usize>) {
         let Some(index) = self.block_at.get(pc).copied().flatten() else { return };
         let Some(live) = self.live.get(pc) else { return };
@@ -269,7 +269,7 @@ impl Flow {
     }
 }
 
-/// Where registers are behind an instruction.
+/// The kinds of registers after an instruction.
 pub(super) fn transfer(program: &Program, code: &Code, pc: usize, kinds: &mut [Kind]) {
     let Some(op) = code.ops.get(pc) else { return };
     for (reg, n) in operands(program, code.into(), op).defs {
@@ -287,9 +287,9 @@ pub(super) fn transfer(program: &Program, code: &Code, pc: usize, kinds: &mut [K
     }
 }
 
-/// The kind of what an instruction writes to `reg`. Machine code checks what comes from elsewhere.
+/// The kind of the value that an instruction writes to `reg`. Machine code checks values from other sources.
 fn result_kind(program: &Program, code: &Code, pc: usize, op: &Op, reg: Reg, offset: u16) -> Kind {
-    let of = |ty: TypeId| Kind::of(program.types.tag(ty));
+    let of = |ty: TypeId| Kind::from_tag(program.types.tag(ty));
     let site = code.sites.get(pc).and_then(|site| program.exprs.find(*site));
     match *op {
         Op::AddC { .. }
@@ -314,7 +314,7 @@ fn result_kind(program: &Program, code: &Code, pc: usize, op: &Op, reg: Reg, off
         | Op::Is { .. }
         | Op::Holds { .. }
         | Op::CanCast { .. } => Kind::Bool,
-        Op::Const { k, .. } => code.consts.get(k as usize).map_or(Kind::Cell, Kind::of_value),
+        Op::Const { k, .. } => code.consts.get(k as usize).map_or(Kind::Cell, Kind::from_value),
         Op::Global { g, .. } => {
             program.globals.arena.find(g).map_or(Kind::Cell, |global| of(global.ty))
         }
@@ -386,12 +386,12 @@ fn params(program: &Program, body: Option<BodyId>) -> Vec<Kind> {
     (0..body.params.len())
         .map(|slot| {
             let local = body.locals.find(LocalId(slot as u32));
-            local.map_or(Kind::Cell, |local| Kind::of(program.types.tag(local.ty)))
+            local.map_or(Kind::Cell, |local| Kind::from_tag(program.types.tag(local.ty)))
         })
         .collect()
 }
 
-/// Whether the function of a body has a result, so that its end without one is reported.
+/// Whether the function of a body has a result, so that its end without a value is reported.
 fn wants_result(program: &Program, body: Option<BodyId>) -> bool {
     let function = body
         .and_then(|body| program.bodies.find(body))

@@ -1,55 +1,55 @@
-//! What machine code knows of memory: tags and offsets of cells and of the context, addresses of functions.
+//! Memory layout for machine code: tags and offsets of cells and of the context, addresses of functions.
 
 use super::flow::Kind;
 use crate::code::Op;
 use crate::value::Value;
 
-/// Bytes of a cell.
-pub(super) const SIZE: usize = 16;
-/// The offset of a number in its cell; a `bool` is at 1.
+/// Size of a cell, in bytes.
+pub(super) const CELL_SIZE: usize = 16;
+/// Offset of a number in its cell; a `bool` is at offset 1.
 pub(super) const NUMBER: i32 = 8;
-/// The tag of a cell without a value.
+/// Tag of an unset cell.
 pub(super) const UNSET: u8 = 0;
-/// The tag of a `bool`.
+/// Tag of a `bool`.
 pub(super) const BOOL: u8 = 1;
-/// Cells with a greater tag own memory.
+/// Largest tag of cells that own no memory.
 pub(super) const LAST_PLAIN: u8 = 12;
 
 /// Offsets in the context.
 pub(super) mod context {
-    /// Where the stack is.
+    /// Address of the stack.
     pub(crate) const STACK: i32 = 0;
-    /// Where the globals are.
+    /// Address of the globals.
     pub(crate) const GLOBALS: i32 = 8;
     /// The instruction that the interpreter continues at.
     pub(crate) const PC: i32 = 16;
-    /// The result of the frame that has ended.
+    /// The result of the ended frame.
     pub(crate) const RESULT: i32 = 24;
-    /// Behind the last light frame.
+    /// Address after the last light frame.
     pub(crate) const LIGHT: i32 = 40;
-    /// Behind the last light frame that has a frame of the interpreter.
+    /// Address after the last light frame that has a frame of the interpreter.
     pub(crate) const REAL: i32 = 48;
-    /// How many more calls may be nested.
-    pub(crate) const LEFT: i32 = 56;
-    /// Cells that the stack has room for.
-    pub(crate) const ROOM: i32 = 64;
+    /// Number of further calls that may be nested.
+    pub(crate) const CALLS_LEFT: i32 = 56;
+    /// Capacity of the stack, in cells.
+    pub(crate) const CAPACITY: i32 = 64;
 }
 
 /// Offsets in a light frame.
 pub(super) mod light {
     /// The code.
     pub(crate) const CODE: i32 = 0;
-    /// The place of its first cell.
+    /// Index of its first cell in the stack.
     pub(crate) const BASE: i32 = 8;
-    /// The instruction behind the call, in the caller.
+    /// The instruction after the call, in the caller.
     pub(crate) const CALLER: i32 = 16;
     /// The function.
     pub(crate) const FUNC: i32 = 24;
-    /// Bytes of a light frame.
+    /// Size of a light frame, in bytes.
     pub(crate) const SIZE: i64 = 32;
 }
 
-/// The tag of cells with numbers of a kind.
+/// The tag of cells that contain numbers of a kind.
 pub(super) fn tag_of(kind: Kind) -> u8 {
     match kind {
         Kind::Cell => UNSET,
@@ -62,7 +62,7 @@ pub(super) fn tag_of(kind: Kind) -> u8 {
     }
 }
 
-/// A number's bits.
+/// The bits of a number.
 pub(super) fn bits_of(value: &Value) -> Option<u64> {
     Some(match value {
         Value::Bool(value) => u64::from(*value),
@@ -90,21 +90,21 @@ pub(super) fn number(tag: u64, bits: u64) -> Value {
 #[derive(Clone, Copy)]
 pub(super) struct Addresses {
     pub copy: usize,
-    pub put: usize,
-    /// Unsets cells: the address of the first, and how many.
+    pub put_number: usize,
+    /// Unsets cells: address of the first, and count.
     pub clear: usize,
     /// Moves the result of a call to a cell: context, cell.
-    pub take: usize,
-    /// Ends the frame of the interpreter that a light frame got.
+    pub take_result: usize,
+    /// Pops the frame of the interpreter that was made for a light frame.
     pub pop: usize,
-    /// Lets the interpreter continue a frame that machine code left.
+    /// Makes the interpreter continue a frame that machine code exited.
     pub resume: usize,
-    /// The function that runs an instruction.
+    /// Returns the function that runs an instruction.
     pub step: fn(&Op) -> usize,
 }
 
 impl Addresses {
-    pub(super) fn of(&self, op: &Op) -> usize {
+    pub(super) fn get(&self, op: &Op) -> usize {
         (self.step)(op)
     }
 }

@@ -2,19 +2,21 @@
 //!
 //! # Why this is sound
 //!
-//! Compiled functions run only through [`Vm::run_compiled`], which passes the address of the [`Vm`] that it was called on, borrowed
-//! uniquely for as long as the function runs, and that of the machine's [`Context`]. The functions below are called by machine code
-//! alone, with these very addresses: while one of them runs, nothing else uses the `Vm`, since machine code waits for it, and the
-//! caller of `run_compiled` has lent it. The address of the [`Code`] is that of the code whose [`Tier`](super::Tier) keeps the
-//! compiled function; the caller of a frame holds a counted reference to it.
+//! Compiled functions run only through [`Vm::run_compiled`], which passes the address of the [`Vm`] that it was
+//! called on, borrowed exclusively while the function runs, and that of the machine's [`Context`]. Only machine
+//! code calls the functions below, with these addresses. While one of them runs, nothing else uses the `Vm`:
+//! machine code waits for its return, and the caller of `run_compiled` has lent the borrow. The address of the
+//! [`Code`] is that of the code whose [`Tier`](super::Tier) owns the compiled function; the caller of a frame
+//! holds a counted reference to it.
 //!
-//! Cells: machine code reads and writes cells of the current frame only, at `stack + 16 * (base + register)`. [`Vm::enter`] has made room for
-//! all registers of the frame; the context holds the address of the stack, which [`Machine::moved`](super::Jit::moved) brings up to date after each
-//! growth, and machine code loads it again after each call. Every cell of the stack is a valid [`Value`] at any time: machine code writes
-//! the tag and the number of the kinds in [`super::layout`], whose layout `repr(u8)` fixes and [`layout_holds`] checks when the engine
-//! starts; it copies cells bit by bit only where the tag says that neither owns memory, and moves a result to the context bit by bit,
-//! leaving an unset cell behind. Globals are only read, below the number of them at compile time; they never become fewer. Constants are
-//! read from the code, which is not changed.
+//! Cells: machine code reads and writes only cells of the current frame, at `stack + 16 * (base + register)`.
+//! [`Vm::enter`] has reserved all registers of the frame; the context holds the address of the stack, which
+//! [`Jit::set_addresses`](super::Jit::set_addresses) updates after each growth, and machine code reloads it
+//! after each call. Every cell of the stack is a valid [`Value`] at any time. Machine code writes the tag and
+//! the number of the kinds in [`super::layout`], whose layout `repr(u8)` fixes and [`layout_holds`] checks when
+//! the engine starts. It copies cells bitwise only if the tags show that neither owns memory, and moves a
+//! result to the context bitwise, leaving an unset cell. Globals are only read, below their number at compile
+//! time, which never decreases. Constants are read from the code, which is immutable.
 #![allow(unsafe_code)]
 
 use std::cell::RefCell;
@@ -35,10 +37,10 @@ use crate::evaluate::Stop;
 use crate::value::Value;
 use crate::vm::{Flow as Step, Frame, Vm};
 
-/// A compiled function: machine, context, place of the frame, entry.
+/// A compiled function: machine, context, base of the frame, entry.
 type Entry = unsafe extern "C" fn(*mut Vm<'static>, *mut Context, u64, u64) -> u64;
 
-/// What machine code and the machine share.
+/// State shared by machine code and the machine.
 #[repr(C)]
 pub(super) struct Context {
     pub stack: *mut Value,
@@ -47,8 +49,8 @@ pub(super) struct Context {
     pub result: Value,
     light: *mut LightFrame,
     real: *mut LightFrame,
-    left: i64,
-    pub room: u64,
+    calls_left: i64,
+    pub capacity: u64,
     pub stop: Option<Stop>,
     lights: Vec<LightFrame>,
 }
@@ -63,8 +65,8 @@ struct LightFrame {
     func: u64,
 }
 
-/// Most light frames.
-const LIGHTS: usize = 1000;
+/// Maximum number of light frames.
+const MAX_LIGHT_FRAMES: usize = 1000;
 
 const _: () = {
     assert!(offset_of!(Context, stack) == layout::context::STACK as usize);
@@ -73,20 +75,20 @@ const _: () = {
     assert!(offset_of!(Context, result) == layout::context::RESULT as usize);
     assert!(offset_of!(Context, light) == layout::context::LIGHT as usize);
     assert!(offset_of!(Context, real) == layout::context::REAL as usize);
-    assert!(offset_of!(Context, left) == layout::context::LEFT as usize);
-    assert!(offset_of!(Context, room) == layout::context::ROOM as usize);
+    assert!(offset_of!(Context, calls_left) == layout::context::CALLS_LEFT as usize);
+    assert!(offset_of!(Context, capacity) == layout::context::CAPACITY as usize);
     assert!(offset_of!(LightFrame, code) == layout::light::CODE as usize);
     assert!(offset_of!(LightFrame, base) == layout::light::BASE as usize);
     assert!(offset_of!(LightFrame, caller) == layout::light::CALLER as usize);
     assert!(offset_of!(LightFrame, func) == layout::light::FUNC as usize);
     assert!(size_of::<LightFrame>() == layout::light::SIZE as usize);
-    assert!(size_of::<Value>() == layout::SIZE);
+    assert!(size_of::<Value>() == layout::CELL_SIZE);
 };
 
 impl Default for Context {
     fn default() -> Self {
         let none = LightFrame { code: std::ptr::null(), base: 0, caller: 0, func: 0 };
-        let mut lights = vec![none; LIGHTS];
+        let mut lights = vec![none; MAX_LIGHT_FRAMES];
         let first = lights.as_mut_ptr();
         Self {
             stack: std::ptr::null_mut(),
@@ -95,15 +97,15 @@ impl Default for Context {
             result: Value::Unset,
             light: first,
             real: first,
-            left: 0,
-            room: 0,
+            calls_left: 0,
+            capacity: 0,
             stop: None,
             lights,
         }
     }
 }
 
-/// The memory of all functions that a machine compiled.
+/// The memory of all compiled functions of a machine.
 pub(super) struct Memory {
     module: RefCell<ManuallyDrop<JITModule>>,
 }
@@ -112,7 +114,8 @@ impl Drop for Memory {
     fn drop(&mut self) {
         // SAFETY: the module is not used again.
         let module = unsafe { ManuallyDrop::take(self.module.get_mut()) };
-        // SAFETY: each compiled function holds a reference to this memory, so that none is left, nor runs: who runs it holds it.
+        // SAFETY: each compiled function holds a reference to this memory, so none exists. None runs either:
+        // its caller holds it.
         unsafe { module.free_memory() };
     }
 }
@@ -120,7 +123,7 @@ impl Drop for Memory {
 /// A compiled function.
 pub(super) struct Compiled {
     entry: Entry,
-    /// Loops that it can be entered at.
+    /// Loop headers at which it can be entered.
     pub loops: Vec<u32>,
     /// The number of parameters.
     pub params: usize,
@@ -134,7 +137,7 @@ impl std::fmt::Debug for Compiled {
 }
 
 impl Memory {
-    /// Memory for this processor; none where there is no machine code for it.
+    /// Memory for this processor; `None` if machine code for it is not supported.
     pub(super) fn new() -> Option<Rc<Self>> {
         if size_of::<usize>() != 8 || cfg!(target_endian = "big") || !layout_holds() {
             return None;
@@ -154,7 +157,7 @@ fn processor() -> Option<OwnedTargetIsa> {
     cranelift_native::builder().ok()?.finish(settings::Flags::new(flags)).ok()
 }
 
-/// Whether cells are as [`super::layout`] says.
+/// Whether cells have the layout of [`super::layout`].
 fn layout_holds() -> bool {
     let plain = [
         (Value::Unset, layout::UNSET),
@@ -180,7 +183,7 @@ fn layout_holds() -> bool {
         && !Value::string("short").owns_memory()
 }
 
-/// Compiles code; none where it is too large.
+/// Compiles code; `None` if it is too large.
 pub(super) fn compile(vm: &Vm<'_>, memory: &Rc<Memory>, code: &Code) -> Option<Compiled> {
     let flow = Flow::new(vm.p, code)?;
     let source = Source {
@@ -189,9 +192,9 @@ pub(super) fn compile(vm: &Vm<'_>, memory: &Rc<Memory>, code: &Code) -> Option<C
         flow: &flow,
         addresses: Addresses {
             copy: copy as *const () as usize,
-            put: put as *const () as usize,
+            put_number: put_number as *const () as usize,
             clear: clear as *const () as usize,
-            take: take as *const () as usize,
+            take_result: take_result as *const () as usize,
             pop: pop as *const () as usize,
             resume: resume as *const () as usize,
             step: address,
@@ -221,8 +224,8 @@ pub(super) fn compile(vm: &Vm<'_>, memory: &Rc<Memory>, code: &Code) -> Option<C
     Some(Compiled { entry, loops, params: flow.params.len(), _memory: Rc::clone(memory) })
 }
 
-/// The end of a run of machine code.
-pub(super) enum Ran {
+/// Outcome of a run of machine code.
+pub(super) enum RunOutcome {
     /// The frame has ended.
     Done(Value),
     /// The interpreter continues at this instruction.
@@ -236,24 +239,25 @@ impl Vm<'_> {
         compiled: &Compiled,
         base: usize,
         entry: u64,
-    ) -> Result<Ran, Stop> {
+    ) -> Result<RunOutcome, Stop> {
         self.m.refresh();
         let depth = self.m.max_depth.saturating_sub(self.m.frames.len());
         let context = &mut *self.m.jit.context;
-        // No light frame is without a frame of the interpreter here: whatever led here has seen to that.
-        let (light, left) = (context.light, context.left);
+        // Every light frame has a frame of the interpreter here, because each call out of machine code creates
+        // them.
+        let (light, left) = (context.light, context.calls_left);
         let used = (light.addr() - context.lights.as_ptr().addr()) / size_of::<LightFrame>();
-        context.left = depth.min(LIGHTS - used) as i64;
+        context.calls_left = depth.min(MAX_LIGHT_FRAMES - used) as i64;
         let context = std::ptr::from_mut(context);
         let vm = std::ptr::from_mut(self).cast::<Vm<'static>>();
-        // SAFETY: see the module: `self` and its context are lent for the call.
+        // SAFETY: see the module: `self` and its context are borrowed for the call.
         let status = unsafe { (compiled.entry)(vm, context, base as u64, entry) };
         let context = &mut *self.m.jit.context;
-        (context.light, context.real, context.left) = (light, light, left);
+        (context.light, context.real, context.calls_left) = (light, light, left);
         match status as i64 {
-            DONE => Ok(Ran::Done(std::mem::take(&mut context.result))),
+            DONE => Ok(RunOutcome::Done(std::mem::take(&mut context.result))),
             ERROR => Err(context.stop.take().unwrap_or(Stop::Error)),
-            _ => Ok(Ran::Exit(context.pc as usize)),
+            _ => Ok(RunOutcome::Exit(context.pc as usize)),
         }
     }
 }
@@ -261,19 +265,19 @@ impl Vm<'_> {
 /// Copies a value.
 ///
 /// # Safety
-/// Both are addresses of values; nothing else refers to the first.
+/// Both are addresses of values; nothing else refers to `to`.
 unsafe extern "C" fn copy(to: *mut Value, from: *const Value) {
     // SAFETY: by the contract.
     let value = unsafe { (*from).clone() };
-    // SAFETY: by the contract. The old value is dropped when the new one is in its place.
+    // SAFETY: by the contract. The old value is dropped after the new one is stored.
     Value::put(unsafe { &mut *to }, value);
 }
 
-/// Puts a number into a cell.
+/// Stores a number in a cell.
 ///
 /// # Safety
 /// `to` is the address of a value that nothing else refers to.
-unsafe extern "C" fn put(to: *mut Value, tag: u64, bits: u64) {
+unsafe extern "C" fn put_number(to: *mut Value, tag: u64, bits: u64) {
     // SAFETY: by the contract.
     let old = unsafe { std::ptr::replace(to, layout::number(tag, bits)) };
     drop(old);
@@ -295,13 +299,13 @@ unsafe extern "C" fn clear(first: *mut Value, n: u64) {
 ///
 /// # Safety
 /// Called by machine code: see the module.
-unsafe extern "C" fn take(context: *mut Context, to: *mut Value) {
+unsafe extern "C" fn take_result(context: *mut Context, to: *mut Value) {
     // SAFETY: see the module: nothing else refers to the context or to the cell.
     let (to, context) = unsafe { (&mut *to, &mut *context) };
     Value::put(to, std::mem::take(&mut context.result));
 }
 
-/// Ends the frame of the interpreter that the light frame which has just ended got.
+/// Pops the frame of the interpreter that was made for the light frame that has just ended.
 ///
 /// # Safety
 /// Called by machine code: see the module.
@@ -312,23 +316,24 @@ unsafe extern "C" fn pop(vm: *mut Vm<'static>, _: *mut Context) {
     vm.m.jit.context.real = vm.m.jit.context.light;
 }
 
-/// Lets the interpreter continue the frame that machine code which was called directly has left; its result goes to the context.
+/// Makes the interpreter continue the frame that directly called machine code exited; its result goes to the
+/// context.
 ///
 /// # Safety
 /// Called by machine code: see the module.
 unsafe extern "C" fn resume(vm: *mut Vm<'static>, _: u64, _: u64, _: u64) -> u64 {
     // SAFETY: see the module.
     let vm = unsafe { &mut *vm };
-    vm.show_frames();
+    vm.materialize_frames();
     let pc = vm.m.jit.context.pc as usize;
-    let result = vm.leave_machine(pc);
+    let result = vm.finish_in_interpreter(pc);
     match result {
         Ok(value) => {
             let context = &mut *vm.m.jit.context;
             context.result = value;
             context.light = context.light.wrapping_sub(1);
             context.real = context.light;
-            context.left += 1;
+            context.calls_left += 1;
             0
         }
         Err(stop) => status(vm, &Err(stop)),
@@ -336,25 +341,27 @@ unsafe extern "C" fn resume(vm: *mut Vm<'static>, _: u64, _: u64, _: u64) -> u64
 }
 
 impl Vm<'_> {
-    /// Gives light frames frames of the interpreter.
+    /// Creates frames of the interpreter for light frames.
     #[inline]
-    fn show_frames(&mut self) {
+    fn materialize_frames(&mut self) {
         if self.m.jit.context.light != self.m.jit.context.real {
-            self.show_light();
+            self.materialize_light_frames();
         }
     }
 
     #[cold]
-    fn show_light(&mut self) {
+    fn materialize_light_frames(&mut self) {
         while self.m.jit.context.light != self.m.jit.context.real {
-            // SAFETY: it lies between the first light frame and the last, which machine code has written.
+            // SAFETY: the address is between the first and the last light frame, which machine code has
+            // initialized.
             let light = unsafe { *self.m.jit.context.real };
             self.m.jit.context.real = self.m.jit.context.real.wrapping_add(1);
             if let Some(caller) = self.m.frames.last_mut() {
                 caller.pc = light.caller as usize;
             }
-            // SAFETY: the address is that of a code that `Machine::targets` held when the call was compiled, and that `Machine::codes` holds
-            // as long as the machine lives: it was made by `Rc::as_ptr`, and a counted reference of its own is made first.
+            // SAFETY: the address is that of a code that `Machine::targets` contained when the call was
+            // compiled, and that `Machine::codes` owns as long as the machine exists: it comes from
+            // `Rc::as_ptr`, and the reference count is incremented first.
             let code = unsafe {
                 Rc::increment_strong_count(light.code);
                 Rc::from_raw(light.code)
@@ -372,7 +379,7 @@ impl Vm<'_> {
     }
 }
 
-/// A step of the interpreter, or a call: machine, code, place of the frame, next instruction.
+/// A step of the interpreter, or a call: machine, code, base of the frame, next instruction.
 type Call = unsafe extern "C" fn(*mut Vm<'static>, *const Code, u64, u64) -> u64;
 
 #[inline(always)]
@@ -380,7 +387,7 @@ fn status(vm: &mut Vm<'_>, result: &Result<Step, Stop>) -> u64 {
     match result {
         Ok(Step::Next) => 0,
         Ok(Step::Jump(_)) => JUMP as u64,
-        // No instruction that is run by a step ends a frame.
+        // Instructions that are run as a step never end a frame.
         Ok(Step::Leave(_)) => ERROR as u64,
         Err(stop) => {
             vm.m.jit.context.stop = Some(*stop);
@@ -389,7 +396,7 @@ fn status(vm: &mut Vm<'_>, result: &Result<Step, Stop>) -> u64 {
     }
 }
 
-/// Functions of their own for instructions that are run often: the compiler leaves one arm in each.
+/// Separate functions for frequent instructions: the compiler keeps one match arm in each.
 macro_rules! steps {
     ($($name:ident: $pattern:pat => $op:expr;)*) => {
         $(
@@ -403,7 +410,7 @@ macro_rules! steps {
             ) -> u64 {
                 // SAFETY: see the module.
                 let (vm, code) = unsafe { (&mut *vm, &*code) };
-                vm.show_frames();
+                vm.materialize_frames();
                 let pc = pc as usize;
                 let $pattern = code.ops[pc - 1] else { return ERROR as u64 };
                 let result = vm.step(code, base as usize, pc, $op);
@@ -446,7 +453,7 @@ steps! {
 unsafe extern "C" fn other(vm: *mut Vm<'static>, code: *const Code, base: u64, pc: u64) -> u64 {
     // SAFETY: see the module.
     let (vm, code) = unsafe { (&mut *vm, &*code) };
-    vm.show_frames();
+    vm.materialize_frames();
     let pc = pc as usize;
     let result = vm.step(code, base as usize, pc, code.ops[pc - 1]);
     status(vm, &result)
@@ -459,8 +466,8 @@ unsafe extern "C" fn other(vm: *mut Vm<'static>, code: *const Code, base: u64, p
 unsafe extern "C" fn call(vm: *mut Vm<'static>, code: *const Code, base: u64, pc: u64) -> u64 {
     // SAFETY: see the module.
     let (vm, code) = unsafe { (&mut *vm, &*code) };
-    vm.show_frames();
-    let result = vm.call_from_machine(code, base as usize, pc as usize);
+    vm.materialize_frames();
+    let result = vm.call_from_machine_code(code, base as usize, pc as usize);
     status(vm, &result.map(|()| Step::Next))
 }
 

@@ -1,15 +1,16 @@
-//! Engines: the interpreter, and machine code for what is hot.
+//! Execution engines: the interpreter, and machine code for hot code.
 //!
-//! Bodies begin in the interpreter, which counts calls and turns of loops. What is `HOT` is compiled by Cranelift, in the same thread, and entered at its
-//! next call or at the next turn of its loop. Both engines share the frames: machine code may leave to the interpreter at any
-//! instruction, and does so for whatever is unusual.
+//! Bodies start in the interpreter, which counts calls and loop iterations. After `HOT` of them Cranelift
+//! compiles the code in the same thread, and the machine code is entered at the next call or the next
+//! iteration. Both engines share the frames: machine code may exit to the interpreter at any instruction, and
+//! does so in all rare cases.
 //!
-//! | module | duty |
+//! | module | purpose |
 //! |---|---|
 //! | `flow` | operands, live registers, kinds of registers |
 //! | `emit` | from register code to Cranelift's form |
 //! | `layout` | tags, offsets, addresses |
-//! | `tier` | heat, the way into machine code and back |
+//! | `tier` | execution counters, transitions to machine code and back |
 //! | `verify` | calls that both engines run |
 //! | `machine` | memory, calls in both directions: all unsafe code |
 
@@ -31,20 +32,21 @@ pub(crate) use tier::{Jit, Tier};
 
 use crate::vm::Machine;
 
-/// What runs scripts.
+/// The engine that runs scripts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Engine {
     /// The interpreter of register code.
     #[default]
     Interp,
-    /// The same, and machine code for what is hot.
+    /// The interpreter, and machine code for hot code.
     Jit,
-    /// Machine code for everything; calls without side effects are run by the interpreter, too, and the results compared.
+    /// Machine code for everything. Calls without side effects are also run by the interpreter, and the results
+    /// are compared.
     Verify,
 }
 
 impl Engine {
-    /// The engine of this name.
+    /// The engine with this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Some(match name {
@@ -60,25 +62,25 @@ impl Machine {
     /// Chooses the engine.
     ///
     /// # Errors
-    /// Where this build or this processor has only the interpreter.
+    /// If this build or this processor supports only the interpreter.
     pub fn set_engine(&mut self, engine: Engine) -> Result<(), &'static str> {
         self.jit.start(engine)
     }
 
-    /// Sets after how many calls and turns of loops code is compiled.
+    /// Sets the number of calls and loop iterations after which code is compiled.
     pub fn set_heat(&mut self, heat: u32) {
         self.jit.set_heat(heat);
     }
 
-    /// Brings what machine code knows of addresses up to date.
+    /// Updates the addresses that machine code uses.
     #[inline]
     pub(crate) fn refresh(&mut self) {
         #[cfg(feature = "jit")]
-        self.jit.moved(self.stack.as_mut_ptr(), self.stack.len(), self.globals.as_ptr());
+        self.jit.set_addresses(self.stack.as_mut_ptr(), self.stack.len(), self.globals.as_ptr());
     }
 }
 
-/// Without the feature `jit`.
+/// The state of a build without the feature `jit`.
 #[cfg(not(feature = "jit"))]
 #[derive(Debug, Default)]
 pub(crate) struct Jit {}

@@ -1,38 +1,38 @@
-//! Heat of code, and the way into machine code and back.
+//! Execution counters of code, and the transitions to machine code and back.
 
 use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 
 use super::Engine;
-use super::machine::{Compiled, Context, Memory, Ran, compile};
+use super::machine::{Compiled, Context, Memory, RunOutcome, compile};
 use crate::code::{Code, Op};
 use crate::evaluate::Stop;
 use crate::value::{FuncValue, Value};
 use crate::vm::{Callee, Frame, Vm, WINDOW};
 
-/// Calls and turns of loops after which code is compiled.
+/// Number of calls and loop iterations after which code is compiled.
 const HOT: u32 = 500;
 
-/// Most runs of machine code within each other: deeper calls are interpreted, which takes no native stack.
-const DEEPEST: u32 = 500;
+/// Maximum number of nested runs of machine code: deeper calls are interpreted, which uses no native stack.
+const MAX_NESTED_RUNS: u32 = 500;
 
-/// What is known of a code's heat.
+/// Execution counters and machine code of a body.
 #[derive(Debug, Default)]
 pub(crate) struct Tier {
     heat: Cell<u32>,
-    /// How often machine code left to the interpreter.
+    /// Number of exits to the interpreter.
     exits: Cell<u32>,
-    /// How often it is not entered before it is tried again.
+    /// Number of further calls that are interpreted before machine code is entered again.
     wait: Cell<u32>,
     compiled: OnceCell<Option<Compiled>>,
-    /// Whether running it has no effect but its result.
+    /// Whether running it has no effect except its result.
     pub(super) pure: OnceCell<bool>,
-    /// Where machine code may call its machine code: zero where it may not.
+    /// Address at which other machine code may call it; zero if it may not.
     entry: Cell<usize>,
 }
 
 impl Tier {
-    /// The address of the cell in which machine code looks up where to call.
+    /// The address of `entry`, which machine code reads to call this code.
     pub(super) fn entry_address(&self) -> *const usize {
         self.entry.as_ptr()
     }
@@ -42,14 +42,14 @@ impl Tier {
     }
 }
 
-/// Code that was left this often is not called directly any more.
-const LEFT_OFTEN: u32 = 100;
+/// Number of exits after which code is no longer called directly.
+const MAX_DIRECT_EXITS: u32 = 100;
 
 /// The state of the engine.
 pub(crate) struct Jit {
     engine: Engine,
     hot: u32,
-    /// Whether a call is being verified.
+    /// Whether the interpreter is verifying a call.
     pub(super) verifying: bool,
     pub(super) on: bool,
     depth: u32,
@@ -100,17 +100,22 @@ impl Jit {
     }
 
     #[inline]
-    pub(super) fn moved(&mut self, stack: *mut Value, room: usize, globals: *const Value) {
-        // The interpreter, to which code may leave, needs a window behind each frame.
-        self.context.room = room.saturating_sub(WINDOW) as u64;
+    pub(super) fn set_addresses(
+        &mut self,
+        stack: *mut Value,
+        capacity: usize,
+        globals: *const Value,
+    ) {
+        // The interpreter, which code may exit to, needs free cells after each frame.
+        self.context.capacity = capacity.saturating_sub(WINDOW) as u64;
         self.context.stack = stack;
         self.context.globals = globals;
     }
 }
 
 impl Vm<'_> {
-    /// Runs the topmost frame from `pc` on as machine code, if its code is hot; returns its result. None where the interpreter is to continue: the
-    /// frame then knows where.
+    /// Runs the topmost frame from `pc` as machine code, if its code is hot; returns its result. `None` if the
+    /// interpreter is to continue, at the `pc` of the frame.
     pub(crate) fn run_hot(
         &mut self,
         code: &Rc<Code>,
@@ -134,7 +139,7 @@ impl Vm<'_> {
         self.run_tier(code, compiled, base, entry)
     }
 
-    /// The machine code of hot code.
+    /// The machine code of hot code; compiles it when it gets hot.
     #[inline]
     fn compiled<'c>(&self, code: &'c Rc<Code>) -> Option<&'c Compiled> {
         let tier = &code.tier;
@@ -150,7 +155,7 @@ impl Vm<'_> {
                 tier.compiled.get_or_init(|| compile(self, memory, code)).as_ref()?
             }
         };
-        if self.m.jit.depth >= DEEPEST {
+        if self.m.jit.depth >= MAX_NESTED_RUNS {
             return None;
         }
         let wait = tier.wait.get();
@@ -183,11 +188,11 @@ impl Vm<'_> {
             self.compare(code, &expected, &ran);
         }
         match ran? {
-            Ran::Done(value) => Ok(Some(value)),
-            Ran::Exit(pc) => {
+            RunOutcome::Done(value) => Ok(Some(value)),
+            RunOutcome::Exit(pc) => {
                 let exits = code.tier.exits.get() + 1;
                 code.tier.exits.set(exits);
-                // Code that keeps leaving is entered less and less often.
+                // Code that exits often is entered with increasing delay.
                 code.tier.wait.set((exits - 1).min(10_000));
                 if let Some(frame) = self.m.frames.last_mut() {
                     frame.pc = pc;
@@ -197,8 +202,8 @@ impl Vm<'_> {
         }
     }
 
-    /// The instruction before `pc` of machine code: a call of a function.
-    pub(super) fn call_from_machine(
+    /// Runs the instruction before `pc`, a call of a function, for machine code.
+    pub(super) fn call_from_machine_code(
         &mut self,
         code: &Code,
         base: usize,
@@ -305,14 +310,14 @@ impl Vm<'_> {
         self.interpret(floor)
     }
 
-    /// The interpreter continues the topmost frame, which machine code has left at `pc`, to its end.
-    pub(super) fn leave_machine(&mut self, pc: usize) -> Result<Value, Stop> {
+    /// Runs the topmost frame, which machine code exited at `pc`, in the interpreter to its end.
+    pub(super) fn finish_in_interpreter(&mut self, pc: usize) -> Result<Value, Stop> {
         let floor = self.m.frames.len().saturating_sub(1);
         if let Some(frame) = self.m.frames.last_mut() {
             frame.pc = pc;
             let tier = &frame.code.tier;
             tier.exits.set(tier.exits.get() + 1);
-            if tier.exits.get() > LEFT_OFTEN {
+            if tier.exits.get() > MAX_DIRECT_EXITS {
                 tier.entry.set(0);
             }
         }

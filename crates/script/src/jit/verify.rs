@@ -1,8 +1,8 @@
-//! Calls without side effects are run by both engines.
+//! Verification: calls without side effects are run by both engines.
 
 use std::rc::Rc;
 
-use super::machine::{Compiled, Ran};
+use super::machine::{Compiled, RunOutcome};
 use crate::code::{Code, Op};
 use crate::diagnostics::Severity;
 use crate::evaluate::Stop;
@@ -11,7 +11,8 @@ use crate::value::describe::{Form, describe};
 use crate::vm::{Callee, Vm};
 
 impl Vm<'_> {
-    /// What the interpreter has to say of a call that begins in the topmost frame, if it has no effect but its result.
+    /// The interpreter's result of the call that begins in the topmost frame, if the call has no effect except
+    /// its result.
     pub(super) fn expected(
         &mut self,
         code: &Rc<Code>,
@@ -23,7 +24,7 @@ impl Vm<'_> {
         }
         let args = self.m.stack.get(base..base + compiled.params)?.to_vec();
         let (value, func) = self.m.frames.last().map(|frame| (frame.value.clone(), frame.func))?;
-        // Errors are reported once, by the engine that is asked.
+        // Errors are reported once, by the engine under test.
         self.m.swallow += 1;
         self.m.jit.on = false;
         let result = self.execute(code, &args, value, func);
@@ -37,18 +38,20 @@ impl Vm<'_> {
         &mut self,
         code: &Code,
         expected: &Result<Value, Stop>,
-        found: &Result<Ran, Stop>,
+        found: &Result<RunOutcome, Stop>,
     ) {
         let text = |vm: &Self, value: &Value| {
             String::from_utf8_lossy(&describe(vm.p, value, Form::Raw)).into_owned()
         };
         let [expected, found] = match (expected, found) {
-            // The interpreter does the rest.
-            (_, Ok(Ran::Exit(_))) => return,
-            (Ok(expected), Ok(Ran::Done(found))) => [text(self, expected), text(self, found)],
+            // After an exit, the interpreter computes the rest.
+            (_, Ok(RunOutcome::Exit(_))) => return,
+            (Ok(expected), Ok(RunOutcome::Done(found))) => {
+                [text(self, expected), text(self, found)]
+            }
             (Err(_), Err(_)) => return,
             (Ok(expected), Err(_)) => [text(self, expected), "an error".to_owned()],
-            (Err(_), Ok(Ran::Done(found))) => ["an error".to_owned(), text(self, found)],
+            (Err(_), Ok(RunOutcome::Done(found))) => ["an error".to_owned(), text(self, found)],
         };
         if expected != found {
             let span = code
@@ -60,7 +63,7 @@ impl Vm<'_> {
         }
     }
 
-    /// Whether code has no effect but its result.
+    /// Whether code has no effect except its result.
     fn is_pure(&self, code: &Code) -> bool {
         if let Some(pure) = code.tier.pure.get() {
             return *pure;
@@ -126,7 +129,7 @@ impl Vm<'_> {
             | Op::Fail { .. } => true,
             _ => false,
         });
-        // A call of a function that was never called is looked at again.
+        // A function that was never called is checked again.
         let undecided = code.ops.iter().any(|op| match op {
             Op::Call { f, .. } => match self.m.targets.get(f.0 as usize) {
                 Some(Callee::Script(callee)) => callee.tier.pure.get().is_none(),

@@ -1,9 +1,9 @@
 //! The lexer: bytes of one file to tokens.
 //!
-//! The lexer takes the longest token, as Zeek's scanner does: `5 min` is an interval, `10.0.0.0 / 8` a subnet, `[::1]` an address. It never
-//! decides whether a `/` divides or begins a pattern: the parser does and calls [`Lexer::pattern`] behind the slash. Directives come as
-//! tokens; what follows them on the line the parser reads by [`Lexer::rest_of_line`] and skips text of false conditions by
-//! [`Lexer::skip_conditional`].
+//! The lexer returns the longest token, as Zeek's scanner does: `5 min` is an interval, `10.0.0.0 / 8` a
+//! subnet, `[::1]` an address. It never decides whether a `/` divides or begins a pattern: the parser does, and
+//! calls [`Lexer::pattern`] after the slash. A directive is a token; the parser reads the rest of its line with
+//! [`Lexer::rest_of_line`] and skips the text of false conditions with [`Lexer::skip_conditional`].
 
 mod number;
 mod token;
@@ -21,24 +21,24 @@ pub struct Lexed {
     pub token: Token,
     /// Offset of its first byte.
     pub start: u32,
-    /// Offset behind its last byte.
+    /// Offset after its last byte.
     pub end: u32,
     /// Its line.
     pub line: u32,
-    /// What to report about it, in the line of the token.
+    /// Error to report, on the line of the token.
     pub error: Option<LexError>,
 }
 
 /// The error of a token.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LexError {
-    /// An error; the token has a stand-in.
+    /// An error; lexing continues with a replacement token.
     Error(String),
-    /// Reading ends.
+    /// An error that ends parsing.
     Fatal(String),
 }
 
-/// Reads one file.
+/// Lexer of one file.
 #[derive(Clone, Debug)]
 pub struct Lexer {
     text: Rc<[u8]>,
@@ -53,19 +53,19 @@ impl Lexer {
         Self { text, position: 0, line: 1 }
     }
 
-    /// The line that is being read.
+    /// Current line.
     #[must_use]
     pub fn line(&self) -> u32 {
         self.line
     }
 
-    /// The offset that is read next.
+    /// Offset of the next byte.
     #[must_use]
     pub fn position(&self) -> usize {
         self.position
     }
 
-    /// The bytes of a stretch.
+    /// The bytes from `start` to `end`.
     #[must_use]
     pub fn slice(&self, start: u32, end: u32) -> &[u8] {
         self.text.get(start as usize..end as usize).unwrap_or(&[])
@@ -79,11 +79,11 @@ impl Lexer {
         Lexed { token, start: offset(start), end: offset(self.position), line: self.line, error }
     }
 
-    /// The pattern whose opening slash was the last token: the text up to the closing slash, and
-    /// its flags; `Err` with the error.
+    /// The pattern whose opening slash was the last token: the text up to the closing slash, and its flags.
+    /// `None` at the end of the file.
     ///
     /// # Errors
-    /// The message of a pattern that does not end, or of wrong flags.
+    /// A message if the pattern does not end or has invalid flags.
     pub fn pattern(&mut self) -> Result<Option<PatternSource>, String> {
         let start = self.position;
         loop {
@@ -113,13 +113,13 @@ impl Lexer {
         }))
     }
 
-    /// Whether only blanks follow.
+    /// Whether the rest of the line is blank.
     #[must_use]
     pub fn rest_is_blank(&self) -> bool {
         self.text.get(self.position..).unwrap_or(&[]).trim_ascii().is_empty()
     }
 
-    /// What remains of the line, without blanks around it; the end of the line stays.
+    /// The rest of the line without surrounding blanks. The line end is not consumed.
     pub fn rest_of_line(&mut self) -> String {
         let start = self.position;
         while self.peek(0).is_some_and(|byte| byte != b'\n') {
@@ -128,7 +128,7 @@ impl Lexer {
         String::from_utf8_lossy(&self.text[start..self.position]).trim().to_owned()
     }
 
-    /// The next word of the line: up to a blank.
+    /// The next word of the line, up to a blank.
     pub fn word(&mut self) -> String {
         while matches!(self.peek(0), Some(b' ' | b'\t')) {
             self.position += 1;
@@ -140,8 +140,8 @@ impl Lexer {
         String::from_utf8_lossy(&self.text[start..self.position]).into_owned()
     }
 
-    /// Skips text until the `@else` or `@endif` of the condition in which it is, and returns which it was; `None` at the end of
-    /// the file.
+    /// Skips text until the `@else` or `@endif` of the current condition, and returns that directive; `None` at
+    /// the end of the file.
     pub fn skip_conditional(&mut self) -> Option<Directive> {
         let mut depth = 0_usize;
         loop {
@@ -274,7 +274,7 @@ impl Lexer {
         let token = match text {
             b"T" => Token::Literal(Literal::Bool(true)),
             b"F" => Token::Literal(Literal::Bool(false)),
-            text if parts == 1 => Word::of(text).map_or(Token::Ident, Token::Word),
+            text if parts == 1 => Word::from_text(text).map_or(Token::Ident, Token::Word),
             _ => Token::Ident,
         };
         self.position += length;
@@ -323,7 +323,7 @@ impl Lexer {
         }
     }
 
-    /// The value of the escape sequence that begins with `byte`, which was read.
+    /// The value of the escape sequence that begins with `byte`, which is already consumed.
     fn escape(&mut self, byte: u8) -> u8 {
         match byte {
             b'b' => 8,
@@ -379,7 +379,7 @@ fn directive(text: &[u8]) -> Option<(usize, Directive)> {
         .map(|(name, found)| (name.len(), *found))
 }
 
-/// The attribute that begins `text`.
+/// The attribute at the beginning of `text`, with its length.
 fn attribute(text: &[u8]) -> Option<(usize, AttrKind)> {
     let length =
         1 + text[1..].iter().take_while(|byte| is_letter(**byte) || byte.is_ascii_digit()).count();
@@ -426,7 +426,7 @@ fn offset_digits(text: &[u8]) -> usize {
     text.iter().take_while(|byte| byte.is_ascii_digit()).count()
 }
 
-/// A byte as messages have it: not printable ones in hexadecimal.
+/// A byte as messages show it: in hexadecimal if unprintable.
 fn escaped(byte: u8) -> String {
     match byte {
         b'\\' => "\\\\".to_owned(),

@@ -3,7 +3,7 @@
 use super::{LexError, Token, offset_digits};
 use crate::literal::{Literal, Port, Protocol, Subnet};
 
-/// A token with its length and its error, if any.
+/// Length, token and error, if any.
 type Scanned = (usize, Token, Option<LexError>);
 
 /// Zeek's units of intervals, in seconds. A final `s` may follow.
@@ -59,7 +59,7 @@ pub(super) fn scan(text: &[u8]) -> Scanned {
     (digits, Token::Literal(Literal::Count(parse_count(&text[..digits]))), None)
 }
 
-/// The address or subnet in brackets, where `text` begins with one.
+/// The address or subnet in brackets at the beginning of `text`.
 pub(super) fn bracketed(text: &[u8]) -> Option<Scanned> {
     let end = text.iter().take(64).position(|byte| *byte == b']')?;
     let inner = std::str::from_utf8(&text[1..end]).ok()?;
@@ -84,14 +84,15 @@ pub(super) fn bracketed(text: &[u8]) -> Option<Scanned> {
     })
 }
 
-/// The error of a name of a host, which stood for its addresses once.
+/// The error for a host name. Zeek once accepted host names as address literals.
 pub(super) fn host_literal(name: &str) -> LexError {
     LexError::Error(format!(
         "DNS lookup of host literal '{name}' is not supported. Replace with blocking_lookup_hostname()."
     ))
 }
 
-/// The length of the host name that begins `text`: labels with points between them, the last one begins with a letter.
+/// The length of the host name at the beginning of `text`: labels separated by dots, the last one begins with a
+/// letter.
 pub(super) fn host(text: &[u8]) -> Option<usize> {
     let mut length = label(text)?;
     let mut found = None;
@@ -112,7 +113,7 @@ fn label(text: &[u8]) -> Option<usize> {
     (length > 0 && text[0] != b'-').then_some(length)
 }
 
-/// The length of the number with a point or an exponent, or without, that begins `text`.
+/// The length of the number at the beginning of `text`, with an optional fraction and exponent.
 fn float_length(text: &[u8]) -> usize {
     let mut length = offset_digits(text);
     if text.get(length) == Some(&b'.') {
@@ -128,7 +129,7 @@ fn float_length(text: &[u8]) -> usize {
     length
 }
 
-/// Length and value of four numbers with points between them.
+/// Length and octets of four numbers separated by dots.
 fn quad_length(text: &[u8]) -> Option<(usize, [Option<u8>; 4])> {
     let mut octets = [None; 4];
     let mut position = 0;
@@ -168,7 +169,7 @@ fn address(text: &[u8], length: usize, octets: [Option<u8>; 4]) -> Scanned {
     }
 }
 
-/// Length and value of a `/ N` behind an address.
+/// Length and value of a `/ N` after an address.
 fn width(text: &[u8]) -> Option<(usize, u64)> {
     let blanks = |text: &[u8]| text.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
     let before = blanks(text);
@@ -181,7 +182,7 @@ fn width(text: &[u8]) -> Option<(usize, u64)> {
 }
 
 fn subnet(address: [u8; 16], width: u64, bits: u8, length: usize) -> Scanned {
-    // Zeek has eight bits of the width.
+    // Zeek stores the prefix length in eight bits.
     let width = width & 0xff;
     let Some(written) = u8::try_from(width).ok().filter(|width| *width <= bits) else {
         let version = if bits == 32 { 4 } else { 6 };

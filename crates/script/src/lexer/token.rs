@@ -8,9 +8,9 @@ use crate::types::AttrKind;
 pub enum Token {
     /// End of the file.
     End,
-    /// A name; its text is the token's.
+    /// An identifier; its text is the token's.
     Ident,
-    /// A reserved word.
+    /// A keyword.
     Word(Word),
     /// A constant: number, address, subnet, port, interval, string, `T`, `F`.
     Literal(Literal),
@@ -18,30 +18,30 @@ pub enum Token {
     Attr(AttrKind),
     /// An operator or a bracket.
     Op(Op),
-    /// `@…`: the directive; the rest of its line was not read.
+    /// `@…`: the directive; the rest of its line is not consumed.
     Directive(Directive),
-    /// Something that no rule covers. It was reported.
+    /// An invalid character, already reported.
     Bad,
 }
 
 macro_rules! words {
     ($($variant:ident = $text:literal,)*) => {
-        /// Reserved words.
+        /// Keywords.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
         #[expect(missing_docs, reason = "named as in scripts")]
         pub enum Word { $($variant,)* }
 
         impl Word {
-            /// The word that `text` is.
+            /// The keyword with this text.
             #[must_use]
-            pub fn of(text: &[u8]) -> Option<Self> {
+            pub fn from_text(text: &[u8]) -> Option<Self> {
                 match text {
                     $(text if text == $text.as_bytes() => Some(Self::$variant),)*
                     _ => None,
                 }
             }
 
-            /// As it is written.
+            /// Its source text.
             #[must_use]
             pub fn text(self) -> &'static str {
                 match self { $(Self::$variant => $text,)* }
@@ -68,11 +68,11 @@ macro_rules! ops {
         #[expect(missing_docs, reason = "named as in scripts")]
         pub enum Op { $($variant,)* }
 
-        /// All of them, longer ones first.
+        /// All operators, longer ones first.
         pub(super) const OPS: &[(&[u8], Op)] = &[$(($text, Op::$variant),)*];
 
         impl Op {
-            /// As it is written.
+            /// Its source text.
             #[must_use]
             pub fn text(self) -> &'static str {
                 match self { $(Self::$variant => std::str::from_utf8($text).unwrap_or_default(),)* }
@@ -97,7 +97,7 @@ macro_rules! directives {
         #[expect(missing_docs, reason = "named as in scripts")]
         pub enum Directive { $($variant,)* }
 
-        /// All of them, longer ones first where one begins another.
+        /// All directives, longer ones before their prefixes.
         pub(super) const DIRECTIVES: &[(&[u8], Directive)] = &[$(($text, Directive::$variant),)*];
     };
 }

@@ -1,4 +1,4 @@
-//! Attributes: how they are written, and where each may stand.
+//! Attributes: syntax, and the declarations that each may appear in.
 
 use super::{Parsed, Parser};
 use crate::ast::ExprKind;
@@ -11,7 +11,7 @@ use crate::literal::Literal;
 use crate::report::Object;
 use crate::types::{Attr, AttrKind, Attrs, Flavor, Tag, Type, find_attr};
 
-/// What attributes belong to.
+/// The declaration that attributes belong to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum AttributeTarget {
     /// A field of a record or a parameter.
@@ -25,11 +25,11 @@ pub(super) enum AttributeTarget {
 }
 
 impl Parser<'_> {
-    /// Any attributes.
+    /// Parses any number of attributes.
     pub(super) fn attributes(&mut self) -> Parsed<Attrs> {
         let mut attrs = Attrs::new();
         while let Token::Attr(kind) = *self.peek()? {
-            self.take()?;
+            self.advance()?;
             let start = self.previous;
             let needs_value = matches!(
                 kind,
@@ -78,14 +78,14 @@ impl Parser<'_> {
         Ok(attrs)
     }
 
-    /// Attributes as they apply to something of type `ty`: checked, values converted, implied ones added.
+    /// Checks attributes for a declaration of type `ty`, converts their values and adds implied ones.
     pub(super) fn check_attrs(
         &mut self,
         attrs: Attrs,
         ty: TypeId,
-        place: AttributeTarget,
+        target: AttributeTarget,
     ) -> Attrs {
-        self.add_attrs(Attrs::new(), attrs, ty, place, false)
+        self.add_attrs(Attrs::new(), attrs, ty, target, false)
     }
 
     /// Adds attributes to existing ones.
@@ -94,13 +94,13 @@ impl Parser<'_> {
         known: Attrs,
         attrs: Attrs,
         ty: TypeId,
-        place: AttributeTarget,
+        target: AttributeTarget,
         redef: bool,
     ) -> Attrs {
         let mut all = known;
-        self.attr_place = attrs.last().map_or(self.here, |attr| attr.span);
+        self.attrs_span = attrs.last().map_or(self.node_span, |attr| attr.span);
         for attr in attrs {
-            self.add_attr(&mut all, attr, ty, place, redef);
+            self.add_attr(&mut all, attr, ty, target, redef);
         }
         all
     }
@@ -110,7 +110,7 @@ impl Parser<'_> {
         all: &mut Attrs,
         attr: Attr,
         ty: TypeId,
-        place: AttributeTarget,
+        target: AttributeTarget,
         redef: bool,
     ) {
         let kind = attr.kind;
@@ -129,8 +129,8 @@ impl Parser<'_> {
                     | AttrKind::Group
             );
             if repeatable && kind != AttrKind::Group {
-                // Elsewhere `&default` implies it, and attributes of locals are added twice.
-                if (kind, place) == (AttrKind::Optional, AttributeTarget::Field)
+                // For other declarations `&default` implies it, and attributes of locals are added twice.
+                if (kind, target) == (AttrKind::Optional, AttributeTarget::Field)
                     && find_attr(all, AttrKind::Default).is_some()
                 {
                     self.attr_error(
@@ -153,18 +153,18 @@ impl Parser<'_> {
         all.push(attr);
         let last = all.len() - 1;
         self.attr_failed = false;
-        self.check_attr(all, last, ty, place);
+        self.check_attr(all, last, ty, target);
         if self.attr_failed {
             all.truncate(last);
             return;
         }
         let has = |all: &Attrs, kind| find_attr(all, kind).is_some();
-        let span = all.get(last).map_or(self.here, |attr| attr.span);
+        let span = all.get(last).map_or(self.node_span, |attr| attr.span);
         if matches!(kind, AttrKind::AddFunc | AttrKind::DeleteFunc) && !has(all, AttrKind::Redef) {
             all.push(Attr { kind: AttrKind::Redef, expr: None, span });
         }
         if kind == AttrKind::Default
-            && place != AttributeTarget::Global
+            && target != AttributeTarget::Global
             && !has(all, AttrKind::Optional)
         {
             all.push(Attr { kind: AttrKind::Optional, expr: None, span });
@@ -174,11 +174,17 @@ impl Parser<'_> {
     /// Reports an error about attributes.
     fn attr_error(&mut self, all: &Attrs, message: &str) {
         self.attr_failed = true;
-        let span = self.attr_place;
+        let span = self.attrs_span;
         self.error_about(message, &Object::Attrs(all, span));
     }
 
-    fn check_attr(&mut self, all: &mut Attrs, position: usize, ty: TypeId, place: AttributeTarget) {
+    fn check_attr(
+        &mut self,
+        all: &mut Attrs,
+        position: usize,
+        ty: TypeId,
+        target: AttributeTarget,
+    ) {
         let attr = all[position].clone();
         let tag = self.program.types.tag(ty);
         if tag == Tag::Error || attr.expr.is_some_and(|expr| self.is_error(expr)) {
@@ -188,7 +194,7 @@ impl Parser<'_> {
         let is_set = self.program.types.is_set(ty);
         match attr.kind {
             AttrKind::Optional => {
-                if place != AttributeTarget::Field {
+                if target != AttributeTarget::Field {
                     self.attr_error(all, "&optional is only valid for record fields");
                 } else if has(all, AttrKind::Default) {
                     self.attr_error(
@@ -198,7 +204,7 @@ impl Parser<'_> {
                 }
             }
             AttrKind::Default => {
-                if place == AttributeTarget::Global && (tag != Tag::Table || is_set) {
+                if target == AttributeTarget::Global && (tag != Tag::Table || is_set) {
                     self.attr_error(
                         all,
                         "&default is not valid for global variables except for tables",
@@ -211,7 +217,7 @@ impl Parser<'_> {
                 } else if has(all, AttrKind::DefaultInsert) {
                     self.attr_error(all, "&default and &default_insert cannot be used together");
                 } else {
-                    self.check_default(all, position, ty, place);
+                    self.check_default(all, position, ty, target);
                 }
             }
             AttrKind::DefaultInsert => {
@@ -220,7 +226,7 @@ impl Parser<'_> {
                 } else if has(all, AttrKind::Default) {
                     self.attr_error(all, "&default and &default_insert cannot be used together");
                 } else {
-                    self.check_default(all, position, ty, place);
+                    self.check_default(all, position, ty, target);
                 }
             }
             AttrKind::ReadExpire | AttrKind::WriteExpire | AttrKind::CreateExpire => {
@@ -239,7 +245,7 @@ impl Parser<'_> {
             AttrKind::Group if !self.is_event(ty) => {
                 self.attr_error(all, "&group only applicable to events");
             }
-            AttrKind::PublishOnChange if place != AttributeTarget::Global || tag != Tag::Table => {
+            AttrKind::PublishOnChange if target != AttributeTarget::Global || tag != Tag::Table => {
                 let text = "&publish_on_change only applicable to global sets/tables";
                 self.attr_error(all, text);
             }
@@ -248,7 +254,7 @@ impl Parser<'_> {
                             deprecated. Use explicit remote events via Cluster::publish() or the \
                             storage framework to distribute or persist state.";
                 self.deprecation(text, None);
-                if place != AttributeTarget::Global || tag != Tag::Table {
+                if target != AttributeTarget::Global || tag != Tag::Table {
                     self.attr_error(all, "&backend only applicable to global sets/tables");
                 } else {
                     self.check_stored(all, ty, "&backend");
@@ -275,7 +281,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Whether a table of this type may be in a store, as the attribute of this name says.
+    /// Checks that a table of this type can be in a store, as the attribute `name` requires.
     fn check_stored(&mut self, all: &Vec<Attr>, ty: TypeId, name: &str) {
         let has = |kind| all.iter().any(|attr| attr.kind == kind);
         let value = self.program.types.table(ty).and_then(|table| table.value);
@@ -298,8 +304,8 @@ impl Parser<'_> {
         self.program.types.func(ty).is_some_and(|func| func.flavor == Flavor::Event)
     }
 
-    /// Whether the `&default` of an empty table constructor fits the table type that the constructor takes;
-    /// reported where not.
+    /// Whether the `&default` of an empty table constructor fits the table type of the context; reports an
+    /// error if not.
     pub(super) fn default_fits(&mut self, expr: ExprId, ty: TypeId) -> bool {
         let ExprKind::Table(constructor) = self.program.exprs[expr].kind.clone() else {
             return true;
@@ -338,7 +344,8 @@ impl Parser<'_> {
         fits
     }
 
-    /// Reports the default of a constructor that does not fit a table type, which is named where it has a name.
+    /// Reports that the default of a constructor does not fit a table type; the message names the type if it
+    /// has a name.
     fn error_about_default(&mut self, message: &str, ty: TypeId, expr: ExprId) {
         let data = self.type_data(ty);
         let span = data.span;
@@ -384,7 +391,7 @@ impl Parser<'_> {
         all: &mut Attrs,
         position: usize,
         ty: TypeId,
-        place: AttributeTarget,
+        target: AttributeTarget,
     ) {
         let Some(mut expr) = all[position].expr else { return };
         if ty == TypeId::UNSPECIFIED_TABLE || ty == TypeId::UNSPECIFIED_SET {
@@ -396,9 +403,9 @@ impl Parser<'_> {
             .types
             .table(ty)
             .and_then(|table| table.value.map(|value| (table.index.to_vec(), value)));
-        let wanted = match &table {
+        let expected = match &table {
             Some((index, value))
-                if place != AttributeTarget::Field
+                if target != AttributeTarget::Field
                     || all[position].kind == AttrKind::DefaultInsert =>
             {
                 let default = self.ty(expr);
@@ -426,23 +433,23 @@ impl Parser<'_> {
         };
         let from = self.ty(expr);
         if let ExprKind::List(elements) = self.program.exprs[expr].kind.clone()
-            && let Some(built) = self.construct(wanted, elements, Attrs::new(), expr)
+            && let Some(built) = self.construct(expected, elements, Attrs::new(), expr)
         {
             expr = built;
         }
-        let fits = from == wanted
-            || self.program.same_type(wanted, from)
-            || self.program.fits_unspecified(wanted, from)
-            || (is_arithmetic(self.program.types.tag(wanted))
+        let fits = from == expected
+            || self.program.same_type(expected, from)
+            || self.program.fits_unspecified(expected, from)
+            || (is_arithmetic(self.program.types.tag(expected))
                 && is_arithmetic(self.program.types.tag(from)))
-            || self.program.record_promotable(wanted, from);
+            || self.program.record_promotable(expected, from);
         let mixed = is_arithmetic(self.program.types.tag(from)) && from != TypeId::ERROR;
-        // Of other types Zeek also says why a value does not fit.
-        let set_field = place == AttributeTarget::Field && self.program.types.is_set(ty);
+        // For other types, Zeek also reports why a value does not fit.
+        let set_field = target == AttributeTarget::Field && self.program.types.is_set(ty);
         let explained = table.is_none() && !set_field;
         let reported = fits || mixed || explained;
-        let promoted = if reported || is_arithmetic(self.program.types.tag(wanted)) {
-            self.promote(expr, wanted)
+        let promoted = if reported || is_arithmetic(self.program.types.tag(expected)) {
+            self.promote(expr, expected)
         } else {
             None
         };
@@ -450,7 +457,7 @@ impl Parser<'_> {
         match promoted {
             Some(promoted) => all[position].expr = Some(promoted),
             None if explained => {
-                self.error_about_both(&message, &Object::Expr(expr), &Object::Type(wanted));
+                self.error_about_both(&message, &Object::Expr(expr), &Object::Type(expected));
             }
             None => self.attr_error(all, &message),
         }
@@ -483,7 +490,7 @@ impl Parser<'_> {
         let Some(table) = self.program.types.table(ty).cloned() else {
             return self.attr_error(all, "expiration only applicable to tables");
         };
-        // The errors are about the attribute alone.
+        // The errors refer to the attribute alone.
         let all = std::slice::from_ref(attr).to_vec();
         let all = &all;
         let func_ty = attr.expr.map_or(TypeId::ERROR, |expr| self.ty(expr));
@@ -505,39 +512,39 @@ impl Parser<'_> {
         let params =
             self.program.types.params(func_ty).iter().map(|field| field.ty).collect::<Vec<_>>();
         let any = params.len() == 2 && params[1] == TypeId::ANY;
-        let mut wanted = vec![ty];
-        wanted.extend(&table.index);
+        let mut expected = vec![ty];
+        expected.extend(&table.index);
         if any {
-            wanted.truncate(1);
-            wanted.push(TypeId::ANY);
+            expected.truncate(1);
+            expected.push(TypeId::ANY);
         }
-        if !self.check_params(func_ty, &params, &wanted) {
+        if !self.check_params(func_ty, &params, &expected) {
             self.attr_error(all, "&expire_func argument type clash");
         }
     }
 
-    /// Whether a function takes arguments of the types `wanted`; warns where not.
+    /// Whether a function has parameters of the types `expected`; warns if not.
     pub(super) fn check_params(
         &mut self,
         func: TypeId,
         params: &[TypeId],
-        wanted: &[TypeId],
+        expected: &[TypeId],
     ) -> bool {
-        if params.len() != wanted.len() {
+        if params.len() != expected.len() {
             let text = format!(
                 "Wrong number of arguments for function. Expected {}, got {}.",
-                wanted.len(),
+                expected.len(),
                 params.len()
             );
             self.program.report_about(Severity::Warning, &text, &Object::Type(func), None);
             return false;
         }
-        for (position, (param, wanted)) in params.iter().zip(wanted).enumerate() {
-            if !self.program.same_type(*param, *wanted) {
+        for (position, (param, expected)) in params.iter().zip(expected).enumerate() {
+            if !self.program.same_type(*param, *expected) {
                 let name = |ty: TypeId| crate::describe::tag_name(self.program.types.get(ty));
                 let text = format!(
                     "Type mismatch in function argument #{position}. Expected {}, got {}.",
-                    name(*wanted),
+                    name(*expected),
                     name(*param)
                 );
                 self.program.report_about(Severity::Warning, &text, &Object::Type(func), None);
@@ -551,7 +558,7 @@ impl Parser<'_> {
         let Some(table) = self.program.types.table(ty).cloned() else {
             return self.attr_error(all, "&on_change only applicable to sets/tables");
         };
-        // `table()` has no types yet.
+        // The type of `table()` is not yet known.
         if matches!(ty, TypeId::UNSPECIFIED_TABLE | TypeId::UNSPECIFIED_SET) {
             return;
         }
@@ -570,8 +577,8 @@ impl Parser<'_> {
         }
         let params =
             self.program.types.params(func_ty).iter().map(|field| field.ty).collect::<Vec<_>>();
-        let wanted = table.index.len() + 2 + usize::from(table.value.is_some());
-        if params.len() != wanted {
+        let expected = table.index.len() + 2 + usize::from(table.value.is_some());
+        if params.len() != expected {
             return self.attr_error(all, "&on_change function has incorrect number of arguments");
         }
         let same = self.program.same_type(params[0], ty);
@@ -584,10 +591,10 @@ impl Parser<'_> {
         }
         let (index, value) = params[2..].split_at(table.index.len());
         let mut pairs = index.iter().zip(&table.index);
-        if !pairs.all(|(param, wanted)| self.program.same_type(*param, *wanted)) {
+        if !pairs.all(|(param, expected)| self.program.same_type(*param, *expected)) {
             self.attr_error(all, "&on_change: index types do not match table");
-        } else if let (Some(param), Some(wanted)) = (value.first(), table.value)
-            && !self.program.same_type(*param, wanted)
+        } else if let (Some(param), Some(expected)) = (value.first(), table.value)
+            && !self.program.same_type(*param, expected)
         {
             self.attr_error(all, "&on_change: value type does not match table");
         }
@@ -633,14 +640,14 @@ impl Parser<'_> {
             }
             _ => {
                 if !is_integral(self.tag(expr)) {
-                    let place = find_attr(attrs, AttrKind::Priority)
+                    let priority_attr = find_attr(attrs, AttrKind::Priority)
                         .cloned()
                         .into_iter()
                         .collect::<Vec<_>>();
-                    let span = place.first().map_or(self.here, |attr| attr.span);
+                    let span = priority_attr.first().map_or(self.node_span, |attr| attr.span);
                     self.error_about(
                         "expression is not of integral type",
-                        &Object::Attrs(&place, span),
+                        &Object::Attrs(&priority_attr, span),
                     );
                 }
                 0
@@ -661,7 +668,7 @@ impl Parser<'_> {
         Ok(groups)
     }
 
-    /// Whether the expression is an attribute's text.
+    /// The text of an attribute, if its expression is a string literal.
     pub(super) fn literal_text(&self, expr: Option<ExprId>) -> Option<Box<str>> {
         match &self.program.exprs[expr?].kind {
             ExprKind::Literal(Literal::String(text)) => Some(String::from_utf8_lossy(text).into()),

@@ -10,7 +10,7 @@ use crate::symbols::GlobalKind;
 use crate::types::{Attr, Tag};
 
 impl Parser<'_> {
-    /// Whether something may be assigned to the expression; reports where not.
+    /// Whether the expression is assignable; reports an error if not.
     pub(super) fn check_lvalue(&mut self, expr: ExprId) -> bool {
         let message = match &self.program.exprs[expr].kind {
             ExprKind::Global(global) => match self.program.globals[*global].kind {
@@ -53,13 +53,13 @@ impl Parser<'_> {
         false
     }
 
-    /// `left = right`. `attrs` are those of the variable, which its constructor takes.
+    /// `left = right`. `attrs` are those of the variable, which apply to the constructor on the right side.
     pub(super) fn assign(&mut self, left: ExprId, right: ExprId, attrs: &[Attr]) -> ExprId {
         let valid = self.check_lvalue(left);
         self.initialize(left, right, attrs, valid)
     }
 
-    /// `left = right` as the initializer of `left`, which may be constant.
+    /// `left = right` as the initializer of `left`, which may be a constant.
     pub(super) fn initialize(
         &mut self,
         left: ExprId,
@@ -84,7 +84,8 @@ impl Parser<'_> {
         expr
     }
 
-    /// Whether a constructor that failed has the wrong type: unions of sets, and tables whose keys are wrong, have no type.
+    /// Whether a failed constructor has an incompatible type: unions of sets, and tables with invalid keys,
+    /// have no type.
     fn is_clash(&self, built: ExprId) -> bool {
         match &self.program.exprs[built].kind {
             ExprKind::Table(table) => {
@@ -182,7 +183,8 @@ impl Parser<'_> {
         Some(right)
     }
 
-    /// How to make a constructor again for the type `to`, where `right` is one of that kind.
+    /// A closure that rebuilds the constructor `right` with the type `to`, if `right` is a constructor of that
+    /// kind.
     #[expect(clippy::type_complexity, reason = "used once, above")]
     fn rebuild(
         &self,
@@ -340,7 +342,8 @@ impl Parser<'_> {
         left.zip(right).is_some_and(|(left, right)| left.is_some() != right.is_some())
     }
 
-    /// Reports that `right` cannot change the number `left`, as Zeek does of the operator that `+=` or `-=` stands for.
+    /// Reports that `right` cannot change the number `left`, with Zeek's message for the operator that `+=` or
+    /// `-=` abbreviates.
     fn no_number(&mut self, expr: ExprId, left: ExprId, right: ExprId, op: &[u8]) -> ExprId {
         let message = if self.tag(right) == Tag::Vector {
             "cannot mix vector and scalar operands"
@@ -350,7 +353,7 @@ impl Parser<'_> {
         let [mut text, right] = [left, right].map(|part| crate::describe::expr(self.program, part));
         text.extend_from_slice(op);
         text.extend(right);
-        let object = crate::report::Object::Text(&text, self.here);
+        let object = crate::report::Object::Text(&text, self.node_span);
         self.error_about(message, &object);
         self.set_ty(expr, TypeId::ERROR);
         expr
@@ -378,7 +381,7 @@ impl Parser<'_> {
         expr
     }
 
-    /// The right side of `+=` or `-=` on the table or set `left`; `None` where it does not fit.
+    /// The right side of `+=` or `-=` on the table or set `left`; `None` if it does not fit.
     fn elements_of(&mut self, left: ExprId, right: ExprId, initializing: bool) -> Option<ExprId> {
         let ty = self.ty(left);
         let from = self.ty(right);
@@ -399,7 +402,7 @@ impl Parser<'_> {
         if self.program.same_type(ty, from) {
             return Some(right);
         }
-        // A set of keys may be taken from a table.
+        // A set of keys may be removed from a table.
         let keys = self.program.types.table(ty).zip(self.program.types.table(from));
         if keys.is_some_and(|(table, set)| {
             set.value.is_none() && self.program.same_types(&table.index, &set.index)
@@ -414,7 +417,7 @@ impl Parser<'_> {
         None
     }
 
-    /// What `+=` on a vector does.
+    /// The effect of `+=` on a vector.
     fn append(&mut self, expr: ExprId, left: ExprId, right: ExprId) -> Option<(AddTo, ExprId)> {
         let (to, from) = (self.ty(left), self.ty(right));
         let element = self.program.scalar(to);

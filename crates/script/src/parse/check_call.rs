@@ -10,7 +10,7 @@ use crate::report::Object;
 use crate::symbols::GlobalKind;
 use crate::types::{AttrKind, Flavor, Tag, Type, attr_expr};
 
-/// What is said of an index of a value of a type that has no such index.
+/// The message for an index of a value whose type cannot be indexed in this way.
 fn not_indexed(name: &str) -> String {
     format!("expression with type '{name}' is not a type that can be indexed")
 }
@@ -39,7 +39,7 @@ impl Parser<'_> {
         let list = self.list_node(args.clone());
         let mut args = args;
         if !self.arguments(func.params, &mut args, list) {
-            // Arguments before the wrong one are converted already.
+            // Arguments before the invalid one have been converted.
             if let ExprKind::Call(call) = &mut self.program.exprs[expr].kind {
                 call.args = args;
             }
@@ -56,14 +56,14 @@ impl Parser<'_> {
         expr
     }
 
-    /// Arguments converted to the parameters, defaults added; `None` after an error.
+    /// Converts arguments to the parameter types and adds defaults; returns false after an error.
     fn arguments(&mut self, params: TypeId, args: &mut Vec<ExprId>, list: ExprId) -> bool {
         let fields =
             self.program.types.record(params).map_or(Vec::new(), |record| record.fields.clone());
         if let [only] = &fields[..]
             && self.program.types.tag(only.ty) == Tag::Any
         {
-            // A single parameter of type `any` takes any number of arguments, as they are.
+            // A single parameter of type `any` accepts any number of arguments without conversion.
             return true;
         }
         let given = args.len();
@@ -94,7 +94,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Checks the number of arguments of `fmt` where its format is constant.
+    /// Checks the number of arguments of `fmt` if its format is constant.
     fn check_format(&mut self, call: ExprId, args: &[ExprId]) -> bool {
         let Some(first) = args.first() else { return true };
         let mut format = *first;
@@ -111,7 +111,7 @@ impl Parser<'_> {
         let ExprKind::Literal(Literal::String(text)) = &self.program.exprs[format].kind else {
             return true;
         };
-        let mut wanted = 1;
+        let mut expected = 1;
         let mut bytes = text.iter();
         let mut bare = false;
         while let Some(byte) = bytes.next() {
@@ -119,7 +119,7 @@ impl Parser<'_> {
                 match bytes.next() {
                     None => bare = true,
                     Some(b'%') => {}
-                    Some(_) => wanted += 1,
+                    Some(_) => expected += 1,
                 }
             }
         }
@@ -127,7 +127,7 @@ impl Parser<'_> {
             self.error_about("format string ends with bare '%'", &Object::Expr(call));
             return false;
         }
-        if args.len() != wanted {
+        if args.len() != expected {
             self.error_about(
                 "mismatch between format string to util::fmt() and number of arguments passed",
                 &Object::Expr(call),
@@ -146,7 +146,7 @@ impl Parser<'_> {
     ) -> Option<EventCall> {
         let written = Self::offset(args.len());
         let list = self.list_node(args.clone());
-        let span = self.here;
+        let span = self.node_span;
         let shown = global.map_or(name.to_owned(), |global| {
             self.program.name(self.program.globals[global].name).to_owned()
         });
@@ -183,8 +183,8 @@ impl Parser<'_> {
         Some(EventCall { event: global, args, written })
     }
 
-    /// How `container` can be indexed by the list `list`, whose elements are converted: the type of the result,
-    /// `void` for sets. `None` where it cannot.
+    /// Checks an index `list` of `container` and converts its elements. Returns the type of the result, `void`
+    /// for sets; `None` if the index does not match.
     pub(super) fn match_index(&mut self, container: ExprId, list: ExprId) -> Option<TypeId> {
         let ty = self.ty(container);
         let mut elements = self.elements(list);
@@ -297,7 +297,7 @@ impl Parser<'_> {
             let mut text = crate::describe::expr(self.program, base);
             text.extend_from_slice(if test { b"?$" } else { b"$" });
             text.extend_from_slice(self.program.name(name).as_bytes());
-            let span = self.here;
+            let span = self.node_span;
             self.error_about(message, &Object::Text(&text, span));
             return self.node(make(u32::MAX), TypeId::ERROR);
         };
@@ -329,7 +329,7 @@ impl Parser<'_> {
         let from = self.ty(operand);
         if !test && !self.can_cast(from, ty) {
             let text = crate::describe::expr(self.program, expr);
-            let span = self.here;
+            let span = self.node_span;
             self.error_about("cast not supported", &Object::Text(&text, span));
             self.set_ty(expr, TypeId::ERROR);
         }
@@ -361,7 +361,7 @@ impl Parser<'_> {
                     && set.index.len() == 1
                     && self.program.same_type(set.index[0], *element);
             }
-            // `vector()` has no type of elements yet: it is a vector of any.
+            // The element type of `vector()` is not yet known: it is a vector of `any`.
             (Type::Vector(element), Type::Vector(_)) if *element == TypeId::VOID => return true,
             (Type::Opaque(name), _) if self.program.name(*name) == "Broker::Data" => return true,
             _ => {}

@@ -9,19 +9,19 @@ use crate::program::Target;
 use crate::report::Object;
 use crate::types::{Attrs, Field, RecordType, Tag, Type};
 
-/// A key's expressions and a value.
+/// The expressions of a key, and a value.
 pub(super) type Entry = (Vec<ExprId>, ExprId);
 
 const UNBRACKETED: &str =
     "cannot determine type for table; ensure square brackets are around each key";
 
 impl Parser<'_> {
-    /// A record constructor without a type's name: `[$a=1]` or `record($a=1)`.
+    /// A record constructor without a type name: `[$a=1]` or `record($a=1)`.
     pub(super) fn record_constructor(&mut self, elements: &[ExprId]) -> ExprId {
         let mut fields = Vec::new();
         let mut types = Vec::new();
         let mut error = false;
-        let span = self.here;
+        let span = self.node_span;
         for element in elements {
             let ExprKind::FieldAssign(name, value) = self.program.exprs[*element].kind else {
                 error = true;
@@ -76,7 +76,7 @@ impl Parser<'_> {
         for element in elements {
             let ExprKind::FieldAssign(name, value) = self.program.exprs[*element].kind else {
                 let text = self.constructor_text(ty, elements, error);
-                let span = self.here;
+                let span = self.node_span;
                 self.error_about_both(
                     "bad type in record constructor",
                     &Object::Text(&text, span),
@@ -87,7 +87,7 @@ impl Parser<'_> {
             };
             let Some(offset) = record.offset(name) else {
                 let text = self.constructor_text(ty, elements, error);
-                let span = self.here;
+                let span = self.node_span;
                 self.error_about_both(
                     "no such field in record",
                     &Object::Text(&text, span),
@@ -117,7 +117,7 @@ impl Parser<'_> {
                 if !given && !self.may_be_missing(field) {
                     let message =
                         format!("mandatory field \"{}\" missing", self.program.name(field.name));
-                    // After the first error the name is not shown.
+                    // After the first error the message omits the name.
                     let mut text = crate::describe::expr(self.program, expr);
                     if let (true, Some(at)) = (error, text.iter().position(|byte| *byte == b'(')) {
                         text.pop();
@@ -132,7 +132,7 @@ impl Parser<'_> {
         }
         if error {
             self.set_ty(expr, TypeId::ERROR);
-            // Later messages show it as it is without the type's name.
+            // Later messages show the record without its type name.
             let (mut fields, mut names) = (Vec::new(), Vec::new());
             for element in elements {
                 if let ExprKind::FieldAssign(name, value) = self.program.exprs[*element].kind {
@@ -146,7 +146,7 @@ impl Parser<'_> {
         expr
     }
 
-    /// The text of a constructor; after its first error the type's name is not shown.
+    /// The text of a constructor; after its first error without the type name.
     fn constructor_text(&self, ty: TypeId, elements: &[ExprId], failed: bool) -> Vec<u8> {
         let name = self.type_data(ty).name.map_or("", |name| self.program.name(name));
         let mut text = if failed { b"[".to_vec() } else { format!("{name}(").into_bytes() };
@@ -166,7 +166,7 @@ impl Parser<'_> {
         self.node(ExprKind::FieldAssign(name, value), ty)
     }
 
-    /// The container of type `ty` with the elements of a `{ … }`; `None` after an error.
+    /// Builds a container of type `ty` from the elements of a `{ … }`; `None` after an error.
     pub(super) fn construct(
         &mut self,
         ty: TypeId,
@@ -175,7 +175,7 @@ impl Parser<'_> {
         list: ExprId,
     ) -> Option<ExprId> {
         let span = self.program.exprs[list].span;
-        let outer = std::mem::replace(&mut self.here, span);
+        let outer = std::mem::replace(&mut self.node_span, span);
         let whole = elements.first().copied().filter(|first| {
             let from = self.ty(*first);
             self.program.types.table(from).is_some_and(|table| !table.index.is_empty())
@@ -183,7 +183,7 @@ impl Parser<'_> {
                 && (self.program.types.is_set(ty) || elements.len() == 1)
         });
         let built = match self.program.types.tag(ty) {
-            // Elements that are sets of this type are united.
+            // Elements that are sets of this type are merged.
             Tag::Table if let Some(first) = whole => Some(
                 elements[1..]
                     .iter()
@@ -199,12 +199,12 @@ impl Parser<'_> {
                 entries.and_then(|entries| self.table_constructor(entries, attrs, Some(ty)))
             }
         };
-        self.here = outer;
+        self.node_span = outer;
         built
     }
 
-    /// The entries that elements of a set constructor stand for: products of lists are expanded where `ty` has several index types or
-    /// the elements have one.
+    /// The keys of a set constructor. Combinations of lists are expanded if `ty` has several index types or the
+    /// elements do.
     pub(super) fn set_entries(
         &mut self,
         elements: &[ExprId],
@@ -228,7 +228,7 @@ impl Parser<'_> {
         entries
     }
 
-    /// Keys and values of the elements of a table constructor; `None` where one is no `key = value`.
+    /// Keys and values of a table constructor; `None` if an element is not `key = value`.
     pub(super) fn table_entries(
         &mut self,
         elements: &[ExprId],
@@ -268,19 +268,19 @@ impl Parser<'_> {
         let mut text = b"table(".to_vec();
         text.extend_from_slice(&crate::describe::expr(self.program, list));
         text.push(b')');
-        let span = self.here;
+        let span = self.node_span;
         self.error_about(message, &Object::Text(&text, span));
     }
 
-    /// The product of the parts of a key: a part that is a list, or a constant set where the index
-    /// has the set's element type, represents all its elements.
+    /// All combinations of the parts of a key: a part that is a list, or a constant set where the index has the
+    /// set's element type, stands for all its elements.
     fn expand(&mut self, parts: &[ExprId], ty: Option<TypeId>) -> Vec<Vec<ExprId>> {
         let index =
             ty.and_then(|ty| self.program.types.table(ty)).map(|table| table.index.to_vec());
         let mut product: Vec<Vec<ExprId>> = vec![Vec::new()];
         for (position, part) in parts.iter().enumerate() {
-            let wanted = index.as_ref().and_then(|index| index.get(position)).copied();
-            let choices = self.choices(*part, wanted);
+            let expected = index.as_ref().and_then(|index| index.get(position)).copied();
+            let choices = self.choices(*part, expected);
             let mut next = Vec::with_capacity(product.len() * choices.len());
             for prefix in &product {
                 for choice in &choices {
@@ -294,15 +294,15 @@ impl Parser<'_> {
         product
     }
 
-    /// The alternatives of a part of a key.
-    fn choices(&mut self, part: ExprId, wanted: Option<TypeId>) -> Vec<ExprId> {
+    /// The alternatives for a part of a key.
+    fn choices(&mut self, part: ExprId, expected: Option<TypeId>) -> Vec<ExprId> {
         if let ExprKind::List(elements) = &self.program.exprs[part].kind {
             let elements = elements.clone();
-            return elements.iter().flat_map(|element| self.choices(*element, wanted)).collect();
+            return elements.iter().flat_map(|element| self.choices(*element, expected)).collect();
         }
         let ty = self.ty(part);
         let is_set = self.program.types.is_set(ty);
-        if !is_set || wanted.is_none_or(|wanted| self.program.same_type(wanted, ty)) {
+        if !is_set || expected.is_none_or(|expected| self.program.same_type(expected, ty)) {
             return vec![part];
         }
         let mut locals = false;
@@ -330,14 +330,14 @@ impl Parser<'_> {
             .collect()
     }
 
-    /// `set(…)` with complete keys.
+    /// `set(…)` with expanded keys.
     pub(super) fn set_constructor(
         &mut self,
         entries: Vec<Vec<ExprId>>,
         attrs: Attrs,
         ty: Option<TypeId>,
     ) -> Option<ExprId> {
-        // Messages show it without its attributes.
+        // Messages show the set without its attributes.
         let set = SetConstructor { entries, attrs: Attrs::new() };
         let expr = self.node(ExprKind::Set(set), TypeId::ERROR);
         let ExprKind::Set(SetConstructor { mut entries, .. }) =
@@ -365,7 +365,7 @@ impl Parser<'_> {
         let index = self.program.types.table(ty).map_or(Vec::new(), |table| table.index.to_vec());
         let mut right = true;
         if index.len() > 1 && entries.iter().flatten().any(|part| self.is_error(*part)) {
-            // What is wrong was reported.
+            // The error was reported.
             right = false;
         } else if index.len() == 1 {
             for key in &mut entries {
@@ -406,7 +406,7 @@ impl Parser<'_> {
         Some(expr)
     }
 
-    /// `table(…)` with complete keys.
+    /// `table(…)` with expanded keys.
     pub(super) fn table_constructor(
         &mut self,
         entries: Vec<Entry>,
@@ -466,7 +466,7 @@ impl Parser<'_> {
                     }
                 }
             } else if ty != TypeId::UNSPECIFIED_TABLE {
-                // Something else that is wrong comes first.
+                // Other errors take precedence.
                 fits = false;
                 continue;
             }
@@ -493,7 +493,7 @@ impl Parser<'_> {
         Some(expr)
     }
 
-    /// A value as one of type `ty`: also a `{ … }`.
+    /// A value converted to type `ty`, also from a `{ … }`.
     fn value_of(&mut self, value: ExprId, ty: TypeId) -> Option<ExprId> {
         let list = matches!(self.program.exprs[value].kind, ExprKind::List(_));
         if list && matches!(self.program.types.tag(ty), Tag::Table | Tag::Vector) {

@@ -1,5 +1,5 @@
-//! Nodes and conversions: numbers to larger types, records to wider ones, empty constructors to the
-//! type of the context.
+//! Node construction and conversions: numbers to larger types, records to other record types, empty
+//! constructors to the type of the context.
 
 use super::{ParseEnd, Parsed, Parser};
 use crate::ast::{Coercion, Expr, ExprKind};
@@ -14,13 +14,13 @@ use crate::source::Span;
 use crate::types::{ListType, Tag, Type, TypeData};
 
 impl Parser<'_> {
-    /// A new expression at the current place.
+    /// Adds an expression at the current position.
     pub(super) fn node(&mut self, kind: ExprKind, ty: TypeId) -> ExprId {
-        let span = self.here;
+        let span = self.node_span;
         self.program.exprs.push(Expr { kind, ty, span, paren: false })
     }
 
-    /// A new expression at a place.
+    /// Adds an expression with a span.
     pub(super) fn node_at(&mut self, kind: ExprKind, ty: TypeId, span: Span) -> ExprId {
         self.program.exprs.push(Expr { kind, ty, span, paren: false })
     }
@@ -55,7 +55,7 @@ impl Parser<'_> {
         self.ty(expr) == TypeId::ERROR
     }
 
-    /// Reports an error about an expression, which is erroneous from then on.
+    /// Reports an error about an expression and marks the expression as erroneous.
     pub(super) fn fail(&mut self, expr: ExprId, message: &str) -> ExprId {
         self.error_about(message, &Object::Expr(expr));
         self.set_ty(expr, TypeId::ERROR);
@@ -67,9 +67,9 @@ impl Parser<'_> {
         self.program.report_about(Severity::Warning, message, &Object::Expr(expr), None);
     }
 
-    /// A new type at the current place.
+    /// Adds a type at the current position.
     pub(super) fn new_type(&mut self, ty: Type) -> TypeId {
-        let span = self.here;
+        let span = self.node_span;
         self.program.types.add(ty, span)
     }
 
@@ -84,12 +84,12 @@ impl Parser<'_> {
         self.new_type(Type::List(ListType { types, pure }))
     }
 
-    /// Name, place and structure of a type.
+    /// Name, span and structure of a type.
     pub(super) fn type_data(&self, ty: TypeId) -> &TypeData {
         self.program.types.data(ty)
     }
 
-    /// Evaluates an expression outside of functions; `None` after an error, which was reported.
+    /// Evaluates an expression outside of functions; `None` after an error, already reported.
     pub(super) fn evaluate(&mut self, expr: ExprId) -> Parsed<Option<Constant>> {
         if self.is_error(expr) {
             return Ok(None);
@@ -100,7 +100,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `expr` as a number of the kind `tag`, element by element where it is a vector.
+    /// Converts `expr` to a number of the kind `tag`, element by element for vectors.
     pub(super) fn coerce_to_number(&mut self, expr: ExprId, tag: Tag) -> ExprId {
         let ty = self.ty(expr);
         if self.program.scalar_tag(ty) == tag {
@@ -115,11 +115,11 @@ impl Parser<'_> {
         self.node_at(ExprKind::Coerce(Coercion::Arithmetic, expr), number, span)
     }
 
-    /// `expr` as a value of type `ty`, converted where that loses nothing. `None` with an error that names both.
+    /// Converts `expr` to type `ty` if that is lossless. `None` after an error that names both types.
     pub(super) fn promote(&mut self, expr: ExprId, ty: TypeId) -> Option<ExprId> {
         let from = self.ty(expr);
         let (to_tag, from_tag) = (self.program.types.tag(ty), self.program.types.tag(from));
-        // What has no type was reported where that was found.
+        // An expression without a type was reported earlier.
         if from == ty || ty == TypeId::ERROR {
             return Some(expr);
         }
@@ -172,7 +172,7 @@ impl Parser<'_> {
         if self.program.fits_unspecified(ty, from) {
             return self.default_fits(expr, ty).then(|| self.coerce_to_specified(expr, ty));
         }
-        // `["text"]` is no text.
+        // `["text"]` is not a string.
         let is_list = matches!(self.program.exprs[expr].kind, ExprKind::List(_));
         if is_list && to_tag.is_atomic() || !self.program.same_type(ty, from) {
             if to_tag == Tag::Enum && from_tag == Tag::Enum {
@@ -187,7 +187,7 @@ impl Parser<'_> {
         Some(expr)
     }
 
-    /// Warns of two enums where one is wanted.
+    /// Warns if two different enums are mixed.
     pub(super) fn mixed_enums(&mut self, to: TypeId, from: TypeId) {
         let name = |ty: TypeId| {
             self.type_data(ty).name.map_or("", |name| self.program.name(name)).to_owned()
@@ -209,13 +209,13 @@ impl Parser<'_> {
         }
     }
 
-    /// A conversion that has no text.
+    /// A conversion that Zeek's text does not show.
     fn coerce_quietly(&mut self, coercion: Coercion, expr: ExprId, ty: TypeId) -> ExprId {
         let span = self.program.exprs[expr].span;
         self.node_at(ExprKind::Coerce(coercion, expr), ty, span)
     }
 
-    /// An empty constructor as one of type `ty`.
+    /// Converts an empty constructor to type `ty`.
     pub(super) fn coerce_to_specified(&mut self, expr: ExprId, ty: TypeId) -> ExprId {
         let coercion = if self.program.types.tag(ty) == Tag::Vector {
             Coercion::Vector
@@ -226,7 +226,7 @@ impl Parser<'_> {
         self.node_at(ExprKind::Coerce(coercion, expr), ty, span)
     }
 
-    /// A record as one of type `ty`, with errors for fields that do not fit or are missing.
+    /// Converts a record to type `ty` and reports fields that do not fit or are missing.
     pub(super) fn coerce_to_record(&mut self, expr: ExprId, ty: TypeId) -> ExprId {
         let span = self.program.exprs[expr].span;
         let coerced = self.node_at(ExprKind::Coerce(Coercion::Record, expr), ty, span);
@@ -254,7 +254,7 @@ impl Parser<'_> {
                     "orphaned field \"{}\" in record coercion",
                     self.program.name(field.name)
                 );
-                self.program.wanted = Some(ty);
+                self.program.expected_type = Some(ty);
                 return self.fail(coerced, &message);
             };
             let target = to.fields[offset].ty;
@@ -300,27 +300,31 @@ impl Parser<'_> {
             return true;
         }
         if exprs.len() != types.len() {
-            let wanted = self.list_of(types.to_vec());
-            return self.promote_index(exprs, types, wanted, list);
+            let list_type = self.list_of(types.to_vec());
+            return self.promote_index(exprs, types, list_type, list);
         }
         self.promote_index(exprs, types, TypeId::EMPTY_LIST, list)
     }
 
-    /// Like [`Self::promote_list`]; `wanted` is the list of the types.
+    /// Like [`Self::promote_list`]; `list_type` is the list of the types.
     pub(super) fn promote_index(
         &mut self,
         exprs: &mut [ExprId],
         types: &[TypeId],
-        wanted: TypeId,
+        list_type: TypeId,
         list: ExprId,
     ) -> bool {
         if exprs.len() != types.len() {
-            // The line of such a list is that of its first element.
+            // Zeek reports such a list at the line of its first element.
             if let Some(first) = exprs.first() {
                 let last = self.program.exprs[*first].span.last;
                 self.program.exprs[list].span.last = last;
             }
-            self.error_about_both("indexing mismatch", &Object::Type(wanted), &Object::Expr(list));
+            self.error_about_both(
+                "indexing mismatch",
+                &Object::Type(list_type),
+                &Object::Expr(list),
+            );
             return false;
         }
         for (expr, ty) in exprs.iter_mut().zip(types) {
@@ -345,7 +349,7 @@ impl Parser<'_> {
         true
     }
 
-    /// Whether it is a constant zero.
+    /// Whether the expression is a constant zero.
     pub(super) fn is_zero(&self, expr: ExprId) -> bool {
         match &self.program.exprs[expr].kind {
             ExprKind::Literal(Literal::Count(0) | Literal::Int(0)) => true,
@@ -354,7 +358,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Elements of a list expression, or the expression alone.
+    /// The elements of a list expression, or the expression itself.
     pub(super) fn elements(&self, expr: ExprId) -> Vec<ExprId> {
         match &self.program.exprs[expr].kind {
             ExprKind::List(elements) => elements.clone(),
@@ -362,14 +366,14 @@ impl Parser<'_> {
         }
     }
 
-    /// A list expression; its type is the list of its elements' types, also where one of them is erroneous.
+    /// A list expression. Its type is the list of its elements' types, even if one of them is erroneous.
     pub(super) fn list_node(&mut self, elements: Vec<ExprId>) -> ExprId {
         let types = elements.iter().map(|element| self.ty(*element)).collect::<Vec<_>>();
         let ty = self.list_of(types);
         self.node(ExprKind::List(elements), ty)
     }
 
-    /// Warns where the field is deprecated. `expr` is the access.
+    /// Warns if the field is deprecated. `expr` is the access.
     pub(super) fn warn_deprecated_field(
         &mut self,
         ty: TypeId,
@@ -392,12 +396,12 @@ impl Parser<'_> {
         self.program.report_about(Severity::Warning, &message, &Object::Expr(expr), None);
     }
 
-    /// The expression, an index of its arena.
+    /// Converts a field offset to `u32`.
     pub(super) fn offset(value: usize) -> u32 {
         u32::try_from(value).unwrap_or(u32::MAX)
     }
 
-    /// Whether a record may be made without the field: containers and records start empty.
+    /// Whether a record can be constructed without the field: containers and records get empty values.
     pub(super) fn may_be_missing(&self, field: &crate::types::Field) -> bool {
         may_be_missing(&field.attrs)
             || matches!(self.program.types.tag(field.ty), Tag::Table | Tag::Vector | Tag::Record)

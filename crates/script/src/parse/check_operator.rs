@@ -61,7 +61,7 @@ impl Parser<'_> {
         expr
     }
 
-    /// Whether one operand only is a vector, which is an error.
+    /// Whether exactly one operand is a vector; reports the error.
     fn mixes_vector_and_scalar(&mut self, expr: ExprId) -> bool {
         let (left, right) = self.operands(expr);
         let mixed = (self.tag(left) == Tag::Vector) != (self.tag(right) == Tag::Vector);
@@ -91,7 +91,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The result is `ty`, or a vector of it where an operand is a vector.
+    /// Sets the result type to `ty`, or to a vector of it if an operand is a vector.
     fn set_result(&mut self, expr: ExprId, ty: TypeId) {
         let (left, right) = self.operands(expr);
         let result = if self.tag(left) == Tag::Vector || self.tag(right) == Tag::Vector {
@@ -353,7 +353,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Zeek's number of the kind of an expression, by which it orders the operands of `==`.
+    /// Zeek's number of the expression's kind, by which Zeek orders the operands of `==`.
     fn rank(&self, expr: ExprId) -> u32 {
         match &self.program.exprs[expr].kind {
             ExprKind::Global(_) | ExprKind::Local(..) | ExprKind::Blank | ExprKind::Error => 0,
@@ -562,7 +562,7 @@ impl Parser<'_> {
         expr
     }
 
-    /// A literal that a minus precedes.
+    /// The negation of an operand, folded if that is a literal.
     pub(super) fn negative(&mut self, operand: ExprId) -> ExprId {
         let number = match &self.program.exprs[operand].kind {
             ExprKind::Literal(Literal::Count(number)) => Some(*number),
@@ -574,7 +574,7 @@ impl Parser<'_> {
                 None => {
                     let paren = self.program.exprs[operand].paren;
                     let text = if paren { format!("-({number})") } else { format!("-{number}") };
-                    let span = self.here;
+                    let span = self.node_span;
                     self.error_about(
                         "literal is outside range of 'int' values",
                         &crate::report::Object::Text(text.as_bytes(), span),

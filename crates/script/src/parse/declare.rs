@@ -12,7 +12,7 @@ use crate::source::Span;
 use crate::symbols::{GlobalKind, Symbol};
 use crate::types::{Attr, AttrKind, Attrs, Flavor, Prototype, Tag, Type, attr_expr, find_attr};
 
-/// How a variable is declared.
+/// Kinds of variable declarations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Declare {
     Variable,
@@ -22,7 +22,7 @@ enum Declare {
 }
 
 impl Parser<'_> {
-    /// A declaration, or a statement at file level.
+    /// Parses a declaration or a statement at file level.
     pub(super) fn declaration(&mut self) -> Parsed<()> {
         let token = self.peek()?.clone();
         let Token::Word(word) = token else { return self.file_statement() };
@@ -31,7 +31,7 @@ impl Parser<'_> {
         }
         match word {
             Word::Module => {
-                self.take()?;
+                self.advance()?;
                 let name = self.identifier()?;
                 self.expect(Op::Semicolon)?;
                 self.module = self.program.names.intern(&name);
@@ -39,10 +39,10 @@ impl Parser<'_> {
                 Ok(())
             }
             Word::Export => {
-                self.take()?;
+                self.advance()?;
                 self.expect(Op::BraceLeft)?;
                 let outer = std::mem::replace(&mut self.exporting, true);
-                while !self.at(Op::BraceRight)? {
+                while !self.is_next(Op::BraceRight)? {
                     if *self.peek()? == Token::End {
                         return Err(self.syntax_error());
                     }
@@ -56,13 +56,13 @@ impl Parser<'_> {
             Word::Option => self.variable(Declare::Option),
             Word::Redef => self.redef(),
             Word::Type => self.type_declaration(),
-            // Before the first statement of other kinds, what begins like a handler is one.
+            // Until the first statement of another kind, these words introduce a handler.
             Word::Function | Word::Event | Word::Hook => self.handler(word, false),
             _ => self.file_statement(),
         }
     }
 
-    /// Parses what follows the first statement at file level: the grammar allows statements only.
+    /// Parses the input after the first statement at file level, where the grammar allows only statements.
     fn late_declaration(&mut self, word: Word) -> Parsed<()> {
         match word {
             Word::Module
@@ -72,7 +72,7 @@ impl Parser<'_> {
             | Word::Redef
             | Word::Type => Err(self.syntax_error()),
             Word::Event | Word::Hook => {
-                self.take()?;
+                self.advance()?;
                 let start = self.previous;
                 let stmt = match word {
                     Word::Event => self.event_statement(start)?,
@@ -90,7 +90,7 @@ impl Parser<'_> {
             return Err(self.syntax_error());
         }
         self.in_statements = true;
-        // What only such a statement refers to counts as unused.
+        // References in such a statement alone do not count as uses.
         let before = self.scope().globals.len();
         let stmt = self.statement()?;
         self.scope().globals.truncate(before);
@@ -101,7 +101,7 @@ impl Parser<'_> {
     fn declared_name(&mut self) -> Parsed<(String, Span)> {
         let name = self.identifier()?;
         let span = self.previous;
-        self.set_here(span);
+        self.set_node_span(span);
         if self.exporting && name.starts_with("::") {
             self.error_here(&format!("cannot use :: prefix in export section: {name}"));
             return Err(ParseEnd::Syntax);
@@ -112,10 +112,10 @@ impl Parser<'_> {
         Ok((name, span))
     }
 
-    /// `global`, `const`, `option` or, behind `redef`, a variable.
+    /// Parses a variable after `global`, `const`, `option` or `redef`.
     fn variable(&mut self, declare: Declare) -> Parsed<()> {
         if declare != Declare::Redef {
-            self.take()?;
+            self.advance()?;
         }
         let (name, span) = self.declared_name()?;
         let global = if declare == Declare::Redef {
@@ -134,11 +134,11 @@ impl Parser<'_> {
             self.error_about("blank identifier used as option", &Object::Global(global));
         }
         let mut key = None;
-        if declare == Declare::Redef && self.at(Op::BracketLeft)? {
-            self.take()?;
+        if declare == Declare::Redef && self.is_next(Op::BracketLeft)? {
+            self.advance()?;
             let keys = self.expression_list()?;
             self.expect(Op::BracketRight)?;
-            self.since(span);
+            self.set_node_span_from(span);
             key = Some(self.list_node(keys));
         }
         let ty = if self.accept(Op::Colon)? { Some(self.type_()?) } else { None };
@@ -148,7 +148,7 @@ impl Parser<'_> {
         if *self.peek()? != Token::Op(Op::Semicolon) {
             return Err(self.syntax_error());
         }
-        self.set_here(span.to(end));
+        self.set_node_span(span.to(end));
         let value = match (key, value) {
             (Some(key), Some(value)) => {
                 let entry = self.node(ExprKind::Assign(key, value), TypeId::VOID);
@@ -161,7 +161,7 @@ impl Parser<'_> {
         self.expect(Op::Semicolon)
     }
 
-    /// `= value`, `+= value`, `-= value` or nothing.
+    /// Parses `= value`, `+= value`, `-= value` or nothing.
     fn initializer(&mut self, ty: Option<TypeId>) -> Parsed<(Init, Option<ExprId>)> {
         let init = match self.peek()? {
             Token::Op(Op::Assign) => Init::Full,
@@ -171,9 +171,9 @@ impl Parser<'_> {
                 return Ok((Init::Empty, None));
             }
             _ => {
-                // The grammar allows a value without `=`, which is an error of its own.
-                let value = if self.at(Op::BracketLeft)? {
-                    self.take()?;
+                // The grammar allows a value without `=`, which is a separate error.
+                let value = if self.is_next(Op::BracketLeft)? {
+                    self.advance()?;
                     let elements = self.expression_list()?;
                     self.expect(Op::BracketRight)?;
                     self.list_node(elements)
@@ -183,9 +183,9 @@ impl Parser<'_> {
                 return Ok((Init::Empty, Some(value)));
             }
         };
-        self.take()?;
+        self.advance()?;
         let _ = ty;
-        // The grammar allows that nothing follows.
+        // The grammar allows an empty initializer.
         if matches!(self.peek()?, Token::Op(Op::Semicolon) | Token::Attr(_)) {
             return Ok((init, None));
         }
@@ -193,7 +193,7 @@ impl Parser<'_> {
         Ok((init, Some(value)))
     }
 
-    /// Gives a global its type, attributes and value.
+    /// Sets the type, attributes and value of a global.
     fn declare(
         &mut self,
         global: GlobalId,
@@ -261,7 +261,7 @@ impl Parser<'_> {
                     object.as_ref(),
                     true,
                 );
-                // A value of the same type is taken all the same.
+                // A value of the same type is accepted nevertheless.
                 let given = ty.or_else(|| value.and_then(|value| self.infer(value)));
                 let fits = given.filter(|_| value.is_some());
                 let same = fits.map(|given| self.program.same_type(given, known.ty));
@@ -334,7 +334,7 @@ impl Parser<'_> {
         };
         if declare != Declare::Redef {
             self.program.globals[global].ty = ty;
-            self.program.globals[global].span = self.here;
+            self.program.globals[global].span = self.node_span;
             self.program.globals[global].kind = match declare {
                 Declare::Constant => GlobalKind::Constant,
                 Declare::Option => GlobalKind::Option,
@@ -353,7 +353,7 @@ impl Parser<'_> {
             declare == Declare::Redef,
         );
         if declare == Declare::Option && find_attr(&attrs, AttrKind::Redef).is_none() {
-            attrs.push(Attr { kind: AttrKind::Redef, expr: None, span: self.here });
+            attrs.push(Attr { kind: AttrKind::Redef, expr: None, span: self.node_span });
         }
         if let Some(value) = value
             && let ExprKind::Table(crate::ast::TableConstructor { attrs: more, .. })
@@ -365,7 +365,7 @@ impl Parser<'_> {
                 .filter(|attr| find_attr(&attrs, attr.kind).is_none())
                 .cloned()
                 .collect::<Vec<_>>();
-            // `&optional` comes with a default there, where it means nothing.
+            // `&optional` is implied by a default there and has no meaning.
             let (implied, more): (Attrs, Attrs) =
                 more.into_iter().partition(|attr| attr.kind == AttrKind::Optional);
             attrs = self.add_attrs(attrs, more, ty, AttributeTarget::Global, false);
@@ -390,7 +390,8 @@ impl Parser<'_> {
         self.initialize_global(global, init, value)
     }
 
-    /// What kind of global a declaration of type `ty` makes: functions that are only declared are defined later.
+    /// The kind of the global that a declaration of type `ty` creates. A declared function may be defined
+    /// later.
     fn function_kind(&mut self, global: GlobalId, ty: TypeId, value: Option<ExprId>) -> GlobalKind {
         let Some(func) = self.program.types.func(ty) else { return GlobalKind::Variable };
         if value.is_some() {
@@ -409,7 +410,7 @@ impl Parser<'_> {
         GlobalKind::Function(func)
     }
 
-    /// Types and evaluates an initializer.
+    /// Checks the types of an initializer and evaluates it.
     fn initialize_global(
         &mut self,
         global: GlobalId,
@@ -425,7 +426,7 @@ impl Parser<'_> {
         };
         let value_node = &self.program.exprs[value];
         if matches!(value_node.kind, ExprKind::List(_)) {
-            self.set_here(value_node.span);
+            self.set_node_span(value_node.span);
         }
         let target = self.node(ExprKind::Global(global), entry.ty);
         let adds = init == Init::Extra && find_attr(&entry.attrs, AttrKind::AddFunc).is_some();
@@ -475,11 +476,11 @@ impl Parser<'_> {
             }
             Err(stop) => match Option::<ParseEnd>::from(stop) {
                 Some(halt) => Err(halt),
-                // A constant that does not fit was reported where it was converted.
+                // A constant that does not fit was reported during its conversion.
                 None if value.is_some_and(|value| self.is_converted_literal(value)) => Ok(()),
                 None => {
                     let name = self.program.name(self.program.globals[global].name).to_owned();
-                    let object = Object::Text(name.as_bytes(), self.here);
+                    let object = Object::Text(name.as_bytes(), self.node_span);
                     self.error_about("initialization failed", &object);
                     Ok(())
                 }
@@ -496,7 +497,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Like an error about both, with the text of the first only.
+    /// Reports an error about two objects with only the text of the first.
     pub(super) fn report_pinpoint(
         &mut self,
         message: &str,
@@ -506,7 +507,7 @@ impl Parser<'_> {
         self.program.report_objects(Severity::Error, message, object, other, true);
     }
 
-    /// Another prototype of an event or hook that is declared.
+    /// Adds another prototype of a declared event or hook.
     fn add_prototype(
         &mut self,
         global: GlobalId,
@@ -556,7 +557,7 @@ impl Parser<'_> {
                     .zip(&new_fields)
                     .all(|(a, b)| a.name == b.name && self.program.same_type(a.ty, b.ty))
         });
-        // Scripts for Spicy declare events that a Zeek without it has, too (Finger, Syslog).
+        // Scripts for Spicy declare events that Zeek without Spicy has, too (Finger, Syslog).
         if exists && self.program.has_spicy {
             return;
         }
@@ -597,24 +598,24 @@ impl Parser<'_> {
         }
         let deprecated = find_attr(attrs, AttrKind::Deprecated)
             .map(|attr| self.literal_text(attr.expr).unwrap_or_default());
-        let prototype = Prototype { params: new.params, offsets, deprecated, span: self.here };
+        let prototype = Prototype { params: new.params, offsets, deprecated, span: self.node_span };
         if let Type::Func(func) = self.program.types.get_mut(canonical) {
             func.prototypes.push(prototype);
         }
     }
 
     fn redef(&mut self) -> Parsed<()> {
-        self.take()?;
-        if self.at_word(Word::Enum)? {
-            self.take()?;
+        self.advance()?;
+        if self.is_next_word(Word::Enum)? {
+            self.advance()?;
             return self.redef_enum();
         }
-        if self.at_word(Word::Record)? {
-            self.take()?;
+        if self.is_next_word(Word::Record)? {
+            self.advance()?;
             return self.redef_record();
         }
         for word in [Word::Event, Word::Hook] {
-            if self.at_word(word)? {
+            if self.is_next_word(word)? {
                 return self.handler(word, true);
             }
         }
@@ -630,7 +631,7 @@ impl Parser<'_> {
                     Type::Record(_) => ("record", true),
                     other => (crate::describe::tag_name(other), false),
                 };
-                self.take()?;
+                self.advance()?;
                 let message = if missing {
                     format!("redef of {kind} type {name} is missing {kind} keyword")
                 } else {
@@ -643,10 +644,10 @@ impl Parser<'_> {
         self.variable(Declare::Redef)
     }
 
-    /// The type that a `redef` names; `kind` is its required kind.
+    /// Parses the type name of a `redef`; `kind` is the required kind of the type.
     fn redef_target(&mut self, kind: Tag, word: &str) -> Parsed<TypeId> {
         let name = self.identifier()?;
-        self.set_here(self.previous);
+        self.set_node_span(self.previous);
         let found = match self.lookup_in(&name, false, true) {
             Some(Symbol::Global(global))
                 if self.program.globals[global].kind == GlobalKind::Type =>
@@ -660,16 +661,16 @@ impl Parser<'_> {
             _ => None,
         };
         let Some(ty) = found else {
-            if kind == Tag::Record && !self.at(Op::Dollar)? {
-                let object = Object::Text(name.as_bytes(), self.here);
+            if kind == Tag::Record && !self.is_next(Op::Dollar)? {
+                let object = Object::Text(name.as_bytes(), self.node_span);
                 self.error_about("unknown identifier", &object);
                 return Ok(TypeId::ERROR);
             }
             return Err(self.fatal_here(&format!("unknown {word} identifier \"{name}\"")));
         };
         let tag = self.program.types.tag(ty);
-        if tag != kind && kind == Tag::Record && !self.at(Op::Dollar)? {
-            let object = Object::Text(name.as_bytes(), self.here);
+        if tag != kind && kind == Tag::Record && !self.is_next(Op::Dollar)? {
+            let object = Object::Text(name.as_bytes(), self.node_span);
             self.error_about("failed to redef record: no types found in alias map", &object);
             return Ok(TypeId::ERROR);
         }
@@ -690,9 +691,9 @@ impl Parser<'_> {
         let before = self.program.types.enumeration(ty).map_or(0, |values| values.values.len());
         self.enum_values(ty, true)?;
         self.expect(Op::BraceRight)?;
-        self.since(start);
+        self.set_node_span_from(start);
         self.expect(Op::Semicolon)?;
-        // Other names of the type have the same values.
+        // Aliases of the type have the same values.
         if let Some(name) = self.type_data(ty).name
             && let Some(aliases) = self.aliases.get(&name).cloned()
             && let Some(values) = self.program.types.enumeration(ty).cloned()
@@ -718,10 +719,10 @@ impl Parser<'_> {
         let mut fields = self.fields()?;
         self.expect(Op::BraceRight)?;
         let attrs = self.attributes()?;
-        self.since(start);
+        self.set_node_span_from(start);
         self.expect(Op::Semicolon)?;
         if find_attr(&attrs, AttrKind::Log).is_some() {
-            let span = self.here;
+            let span = self.node_span;
             for field in &mut fields {
                 if find_attr(&field.attrs, AttrKind::Log).is_none() {
                     field.attrs.push(Attr { kind: AttrKind::Log, expr: None, span });
@@ -777,7 +778,7 @@ impl Parser<'_> {
     /// `redef record R$f += { &log };`
     fn redef_field(&mut self, ty: TypeId) -> Parsed<()> {
         let field = self.identifier()?;
-        let add = match self.take()? {
+        let add = match self.advance()? {
             Token::Op(Op::AddTo) => true,
             Token::Op(Op::RemoveFrom) => false,
             _ => {
@@ -810,19 +811,19 @@ impl Parser<'_> {
     }
 
     fn type_declaration(&mut self) -> Parsed<()> {
-        self.take()?;
+        self.advance()?;
         let (name, span) = self.declared_name()?;
         let global = self.declared_global(&name);
         let full = self.program.globals[global].name;
         self.expect(Op::Colon)?;
         let is_alias = *self.peek()? == Token::Ident;
-        let outer = self.naming.replace(full);
+        let outer = self.type_name.replace(full);
         let ty = self.type_();
-        self.naming = outer;
+        self.type_name = outer;
         let ty = ty?;
         let attrs = self.attributes()?;
         self.expect(Op::Semicolon)?;
-        self.set_here(span.to(self.previous));
+        self.set_node_span(span.to(self.previous));
         if is_alias && ty == TypeId::ERROR {
             self.error_here("Error trying to create alias to nonexistent type");
         }
@@ -833,17 +834,17 @@ impl Parser<'_> {
     fn define_type(&mut self, global: GlobalId, name: &str, ty: TypeId, attrs: &Attrs) {
         let known = self.program.globals[global].clone();
         if known.kind == GlobalKind::Type {
-            // A record may be declared empty ahead of its definition.
+            // A record may be declared empty before its definition.
             if self.empty_records.remove(&known.ty)
                 && let Type::Record(record) = self.program.types.get(ty).clone()
             {
-                let span = self.here;
+                let span = self.node_span;
                 let data = self.program.types.data_mut(known.ty);
                 data.ty = Type::Record(record);
                 data.span = span;
                 return self.log_all(known.ty, attrs);
             }
-            // An enum may be declared twice: names that differ were reported.
+            // An enum may be declared twice; differing names are reported.
             let twice = self.program.types.tag(known.ty) == Tag::Enum
                 && self.program.types.tag(ty) == Tag::Enum;
             if twice {
@@ -869,7 +870,7 @@ impl Parser<'_> {
         entry.kind = GlobalKind::Type;
         entry.ty = ty;
         entry.attrs.clone_from(attrs);
-        entry.span = self.here;
+        entry.span = self.node_span;
         if self.program.types.record(ty).is_some_and(|record| record.fields.is_empty()) {
             self.empty_records.insert(ty);
         }
@@ -879,7 +880,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `&log` behind a record logs all of its fields.
+    /// Applies `&log` after a record to all of its fields.
     fn log_all(&mut self, ty: TypeId, attrs: &[Attr]) {
         let Some(log) = find_attr(attrs, AttrKind::Log).cloned() else { return };
         if let Type::Record(record) = self.program.types.get_mut(ty) {
@@ -891,10 +892,10 @@ impl Parser<'_> {
         }
     }
 
-    /// The local that a declaration names.
+    /// Parses the name of a local declaration and declares the local.
     pub(super) fn local_name(&mut self) -> Parsed<LocalId> {
         let name = self.plain_identifier()?;
-        self.set_here(self.previous);
+        self.set_node_span(self.previous);
         let blank = name == "_";
         let found = if blank { None } else { self.lookup(&name) };
         Ok(match found {
@@ -915,9 +916,9 @@ impl Parser<'_> {
         })
     }
 
-    /// `local x …;` or `const x …;` in a body. The statement of it.
+    /// Parses `local x …;` or `const x …;` in a body and returns its statement.
     pub(super) fn local_declaration(&mut self, kind: LocalKind) -> Parsed<crate::ids::StmtId> {
-        self.take()?;
+        self.advance()?;
         let errors = self.program.diagnostics.errors;
         let local = self.local_name()?;
         let is_global = self.program.diagnostics.errors > errors;
@@ -926,16 +927,16 @@ impl Parser<'_> {
         let ty = if self.accept(Op::Colon)? { Some(self.type_()?) } else { None };
         let (init, value) = self.initializer(ty)?;
         let attrs = self.attributes()?;
-        self.set_here(span.to(self.previous));
+        self.set_node_span(span.to(self.previous));
         if let Some(list) = value
             && matches!(self.program.exprs[list].kind, ExprKind::List(_))
         {
-            self.program.exprs[list].span = self.here;
+            self.program.exprs[list].span = self.node_span;
         }
         self.expect(Op::Semicolon)?;
         let body = self.body();
         let statement = |parser: &mut Self, kind| {
-            let span = parser.here;
+            let span = parser.node_span;
             Ok(parser.program.stmts.push(crate::ast::Stmt { kind, span }))
         };
         let local_text = self.program.name(known.name).to_owned();
@@ -1008,7 +1009,7 @@ impl Parser<'_> {
         if kind == LocalKind::Constant
             && let Some(block) = self.scope().blocks.last_mut()
         {
-            // It is known after the block, too.
+            // The local is visible after the block, too.
             block.retain(|known| *known != local);
         }
         let entry = &mut self.program.bodies[body].locals[local];
@@ -1031,7 +1032,7 @@ impl Parser<'_> {
         statement(self, crate::ast::StmtKind::Expr(assignment))
     }
 
-    /// The text of `&deprecated`, where it is among the attributes.
+    /// The text of `&deprecated`, if it is among the attributes.
     pub(super) fn deprecated_text(&self, attrs: &[Attr]) -> Option<Box<str>> {
         find_attr(attrs, AttrKind::Deprecated)?;
         Some(self.literal_text(attr_expr(attrs, AttrKind::Deprecated)).unwrap_or_default())

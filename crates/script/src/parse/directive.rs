@@ -1,9 +1,9 @@
-//! Directives: they take effect while the token behind them is looked for.
+//! Directives: they take effect while the parser reads the token after them.
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use super::{Input, Open, ParseEnd, Parsed, Parser, find};
+use super::{Input, OpenFile, ParseEnd, Parsed, Parser, find};
 use crate::ast::ExprKind;
 use crate::coverage::Conditional;
 use crate::diagnostics::Severity;
@@ -14,13 +14,13 @@ use crate::literal::Literal;
 use crate::report::Object;
 use crate::source::{SourceFile, Span};
 
-/// How deep `@load`s may be nested.
+/// Maximum nesting depth of `@load`.
 const MAX_LOADS: usize = 1_000;
 
 impl Parser<'_> {
-    /// Carries out a directive; `@DIR` and `@FILENAME` are tokens.
+    /// Executes a directive. `@DIR` and `@FILENAME` yield tokens.
     pub(super) fn directive(&mut self, directive: Directive, span: Span) -> Parsed<Option<Token>> {
-        let result = self.carry_out(directive, span);
+        let result = self.execute(directive, span);
         if matches!(
             directive,
             Directive::If
@@ -30,14 +30,14 @@ impl Parser<'_> {
                 | Directive::EndIf
         ) {
             self.directives += 1;
-            let line = self.open.last().map_or(span.last, |open| open.lexer.line());
+            let line = self.open_files.last().map_or(span.last, |open| open.lexer.line());
             self.directive_line = Span { first: line, last: line, ..span };
             self.directive_begins = !matches!(directive, Directive::Else | Directive::EndIf);
         }
         result
     }
 
-    fn carry_out(&mut self, directive: Directive, span: Span) -> Parsed<Option<Token>> {
+    fn execute(&mut self, directive: Directive, span: Span) -> Parsed<Option<Token>> {
         match directive {
             Directive::Load => {
                 let name = self.word();
@@ -55,7 +55,7 @@ impl Parser<'_> {
                 match find::script(&name, &self.folder(), &self.search_path) {
                     Some(path) => {
                         let path = self.canonical(&path);
-                        self.seen.insert(path);
+                        self.loaded_paths.insert(path);
                     }
                     None => {
                         let text = format!("failed find file associated with @unload {name}");
@@ -87,7 +87,7 @@ impl Parser<'_> {
         Ok(None)
     }
 
-    /// Opens the next input; false where there is none.
+    /// Opens the next input; false if none remains.
     pub(super) fn open_next(&mut self) -> Parsed<bool> {
         loop {
             let Some(input) = self.inputs.pop_front() else { return Ok(false) };
@@ -105,15 +105,15 @@ impl Parser<'_> {
                 Input::Checkpoint => self.checkpoint(),
                 Input::Redef { name, value } => self.redef_text(&name, &value)?,
             }
-            if !self.open.is_empty() {
+            if !self.open_files.is_empty() {
                 return Ok(true);
             }
         }
     }
 
-    /// Ends the file that is read.
+    /// Closes the current file.
     pub(super) fn close_file(&mut self) -> Parsed<()> {
-        let Some(open) = self.open.pop() else { return Ok(()) };
+        let Some(open) = self.open_files.pop() else { return Ok(()) };
         self.last_file = Some(open.file);
         if !open.conditions.is_empty() {
             let line = open.lexer.line();
@@ -131,13 +131,13 @@ impl Parser<'_> {
         self.ignore_deprecations = self.ignore_deprecations.saturating_sub(open.pragmas.len());
         self.module = open.module;
         if self.stops_at_errors && self.program.diagnostics.errors > 0 {
-            self.open.clear();
+            self.open_files.clear();
             self.inputs.clear();
         }
         Ok(())
     }
 
-    /// A path without links. Those of folders are remembered: many files are in one.
+    /// The canonical path of a file. Canonical folders are cached, because many files share a folder.
     fn canonical(&mut self, path: &Path) -> PathBuf {
         let whole = || std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return whole() };
@@ -153,9 +153,9 @@ impl Parser<'_> {
         path
     }
 
-    /// Reads the file `name` next; nothing if it was read before.
+    /// Opens the file `name`, unless it was loaded before.
     pub(super) fn load(&mut self, name: &str) -> Parsed<()> {
-        if self.open.len() >= MAX_LOADS {
+        if self.open_files.len() >= MAX_LOADS {
             return Err(self.fatal_here("too many nested @load directives"));
         }
         if name == "-" {
@@ -169,7 +169,7 @@ impl Parser<'_> {
         };
         let known = self.canonical(&path);
         let text = self.overlay.get(&known).map(|text| text.to_vec());
-        if !self.seen.insert(known) {
+        if !self.loaded_paths.insert(known) {
             return Ok(());
         }
         let Some(text) = text.or_else(|| crate::cache::probe::read(&path).ok()) else {
@@ -178,11 +178,11 @@ impl Parser<'_> {
         let shown = path.to_string_lossy().into_owned();
         let folder =
             path.parent().map_or(".".to_owned(), |folder| folder.to_string_lossy().into_owned());
-        let depth = self.open.len();
+        let depth = self.open_files.len();
         self.open_text(&shown, &folder, text, depth)
     }
 
-    /// The path of a text that is open in an editor and in no file.
+    /// The path of an unsaved text in an editor that has no file yet.
     fn unsaved(&self, name: &str) -> Option<PathBuf> {
         let beside = Path::new(&self.folder()).join(name);
         let mut with_suffix = beside.clone().into_os_string();
@@ -193,7 +193,7 @@ impl Parser<'_> {
 
     fn cannot_open(&mut self, message: &str, name: &str) -> ParseEnd {
         let message = format!("{message} {name}");
-        if self.open.is_empty() {
+        if self.open_files.is_empty() {
             self.program.report(Severity::Fatal, Span::NOWHERE, message);
             return ParseEnd::Fatal;
         }
@@ -202,7 +202,7 @@ impl Parser<'_> {
 
     fn open_text(&mut self, path: &str, folder: &str, text: Vec<u8>, depth: usize) -> Parsed<()> {
         let text: Rc<[u8]> = text.into();
-        let loaded_from = self.open.last().map(|open| (open.file, open.lexer.line()));
+        let loaded_from = self.open_files.last().map(|open| (open.file, open.lexer.line()));
         let file = self.program.sources.files.push(SourceFile {
             path: path.into(),
             folder: folder.into(),
@@ -210,7 +210,7 @@ impl Parser<'_> {
             loaded_from,
             depth: u32::try_from(depth).unwrap_or(u32::MAX),
         });
-        self.open.push(Open {
+        self.open_files.push(OpenFile {
             lexer: Lexer::new(text),
             file,
             module: self.module,
@@ -260,7 +260,7 @@ impl Parser<'_> {
         )
     }
 
-    /// A signature file of `-s`.
+    /// Loads a signature file of `-s`.
     fn command_signatures(&mut self, name: &str) {
         match find::signatures(name, "", &self.search_path) {
             Some(path) => self.program.command_signatures.push(path.to_string_lossy().into()),
@@ -280,7 +280,7 @@ impl Parser<'_> {
     }
 
     fn prefixes(&mut self) {
-        let Some(open) = self.open.last_mut() else { return };
+        let Some(open) = self.open_files.last_mut() else { return };
         let text = open.lexer.rest_of_line();
         let text = text.split('#').next().unwrap_or("").trim();
         let (clear, list) = match text.strip_prefix("+=") {
@@ -297,7 +297,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Queues the files that prefixes name for all files read so far.
+    /// Queues the files that `@prefixes` adds for all files read so far.
     fn load_prefixes(&mut self) {
         let prefixes = self.program.prefixes.clone();
         if prefixes.is_empty() {
@@ -318,7 +318,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The part of a path behind the folder of the search path in which it is.
+    /// The part of a path after the folder of the search path that contains it.
     fn without_search_path(&self, path: &str) -> Option<String> {
         let best = self.search_path.iter().filter_map(|folder| {
             let folder = find::normal(Path::new(folder));
@@ -334,7 +334,8 @@ impl Parser<'_> {
         let outer = std::mem::replace(&mut self.in_condition, true);
         self.expect(Op::ParenLeft)?;
         let condition = self.expression()?;
-        // The parenthesis must be the last token that is read: what follows may have to be skipped.
+        // The parenthesis must be the last token that is read, because the text after it may have to be
+        // skipped.
         self.expect(Op::ParenRight)?;
         self.in_condition = outer;
         let mut locals = Vec::new();
@@ -357,14 +358,14 @@ impl Parser<'_> {
         if self.program.conditionals.is_some() {
             let text = crate::describe::expr(self.program, condition);
             let text = format!("@if ( {} )", String::from_utf8_lossy(&text));
-            self.note_conditional(text, self.lexed, holds);
+            self.record_conditional(text, self.last_lexed, holds);
         }
         self.begin_condition(holds);
         Ok(())
     }
 
-    /// Notes a condition for coverage.
-    fn note_conditional(&mut self, text: String, span: Span, holds: bool) {
+    /// Records a condition for coverage.
+    fn record_conditional(&mut self, text: String, span: Span, holds: bool) {
         if let Some(all) = &mut self.program.conditionals {
             all.push(Conditional { span, text, holds });
         }
@@ -378,19 +379,23 @@ impl Parser<'_> {
         });
     }
 
-    fn condition_defined(&mut self, wanted: bool) -> Parsed<()> {
+    fn condition_defined(&mut self, expect_defined: bool) -> Parsed<()> {
         self.expect(Op::ParenLeft)?;
         let name = self.identifier()?;
         self.expect(Op::ParenRight)?;
         let defined = self.is_defined(&name);
-        let word = if wanted { "@ifdef" } else { "@ifndef" };
-        self.note_conditional(format!("{word} ( {name} )"), self.lexed, defined == wanted);
-        self.begin_condition(defined == wanted);
+        let word = if expect_defined { "@ifdef" } else { "@ifndef" };
+        self.record_conditional(
+            format!("{word} ( {name} )"),
+            self.last_lexed,
+            defined == expect_defined,
+        );
+        self.begin_condition(defined == expect_defined);
         Ok(())
     }
 
     fn begin_condition(&mut self, holds: bool) {
-        let Some(open) = self.open.last_mut() else { return };
+        let Some(open) = self.open_files.last_mut() else { return };
         if holds {
             open.conditions.push(false);
             return;
@@ -402,17 +407,17 @@ impl Parser<'_> {
         if found == Some(Directive::Else) {
             let line = open.lexer.line();
             let span = Span { file: open.file, first: line, last: line, start: 0, end: 0 };
-            self.note_conditional("@else".to_owned(), span, true);
+            self.record_conditional("@else".to_owned(), span, true);
         }
     }
 
     fn condition_else(&mut self) {
-        let stray = self.open.last().is_none_or(|open| open.conditions.is_empty());
+        let stray = self.open_files.last().is_none_or(|open| open.conditions.is_empty());
         if stray {
             self.error_here("@else without @if...");
         }
-        self.note_conditional("@else".to_owned(), self.lexed, false);
-        let Some(open) = self.open.last_mut() else { return };
+        self.record_conditional("@else".to_owned(), self.last_lexed, false);
+        let Some(open) = self.open_files.last_mut() else { return };
         let known = open.conditions.pop().is_some();
         let found = open.lexer.skip_conditional();
         if known && matches!(found, Some(Directive::Else) | None) {
@@ -426,14 +431,14 @@ impl Parser<'_> {
     }
 
     fn condition_end(&mut self) {
-        let Some(open) = self.open.last_mut() else { return };
+        let Some(open) = self.open_files.last_mut() else { return };
         if open.conditions.pop().is_none() {
             self.error_here("unbalanced @if... @endif");
         }
     }
 
     fn deprecated_script(&mut self) {
-        let Some(open) = self.open.last_mut() else { return };
+        let Some(open) = self.open_files.last_mut() else { return };
         let text = open.lexer.rest_of_line();
         let loader = self.program.sources.files.find(open.file).and_then(|file| file.loaded_from);
         let by = loader.and_then(|(file, line)| {
@@ -449,7 +454,7 @@ impl Parser<'_> {
     }
 
     fn pragma(&mut self) -> Parsed<()> {
-        let Some(open) = self.open.last_mut() else { return Ok(()) };
+        let Some(open) = self.open_files.last_mut() else { return Ok(()) };
         let text = open.lexer.rest_of_line();
         let mut words = text.split_whitespace();
         let (action, value) = (words.next(), words.next());
@@ -494,11 +499,11 @@ impl Parser<'_> {
     }
 
     fn word(&mut self) -> String {
-        self.open.last_mut().map_or(String::new(), |open| open.lexer.word())
+        self.open_files.last_mut().map_or(String::new(), |open| open.lexer.word())
     }
 
     fn source(&self) -> Option<&SourceFile> {
-        let file: FileId = self.open.last()?.file;
+        let file: FileId = self.open_files.last()?.file;
         self.program.sources.files.find(file)
     }
 

@@ -1,4 +1,4 @@
-//! Expressions: a Pratt parser. Higher numbers bind tighter.
+//! Expressions: a Pratt parser. Higher numbers are higher binding powers.
 
 use super::{ParseEnd, Parsed, Parser};
 use crate::ast::{BinaryOp, ExprKind, LocalKind, UnaryOp};
@@ -24,11 +24,11 @@ const UNARY: u8 = 160;
 const POSTFIX: u8 = 170;
 const CAST: u8 = 180;
 
-/// Most operators in a row.
+/// Maximum number of chained operators.
 const MAX_CHAIN: usize = 4_000;
 
 impl Parser<'_> {
-    /// An expression, assignments among them.
+    /// Parses an expression, including assignments.
     pub(super) fn expression(&mut self) -> Parsed<ExprId> {
         let outer = std::mem::take(&mut self.in_size);
         let expr = self.binding(ASSIGN);
@@ -36,7 +36,7 @@ impl Parser<'_> {
         expr
     }
 
-    /// Expressions with commas between them.
+    /// Parses comma-separated expressions.
     pub(super) fn expression_list(&mut self) -> Parsed<Vec<ExprId>> {
         let mut list = vec![self.expression()?];
         while self.accept(Op::Comma)? {
@@ -45,10 +45,10 @@ impl Parser<'_> {
         Ok(list)
     }
 
-    /// Expressions up to `end`, which stays; a comma may stand behind the last.
+    /// Parses expressions up to `end`, which is not consumed; a trailing comma is allowed.
     pub(super) fn expressions_until(&mut self, end: Op) -> Parsed<Vec<ExprId>> {
         let mut list = Vec::new();
-        while !self.at(end)? {
+        while !self.is_next(end)? {
             let element = if self.accept(Op::Dollar)? {
                 self.field_value(self.previous)?
             } else {
@@ -73,28 +73,28 @@ impl Parser<'_> {
         self.in_initializer -= 1;
         let elements = elements?;
         self.expect(Op::BraceRight)?;
-        self.since(start);
-        // The place of a list over several lines is that of its last two elements.
+        self.set_node_span_from(start);
+        // The span of a list over several lines covers the lines on which its last two elements end.
         if let Some(last) = elements.last() {
             let last = self.program.exprs[*last].span.last;
             let before = elements.len().checked_sub(2).map(|at| elements[at]);
             let first = before.map_or(last, |before| self.program.exprs[before].span.last);
-            self.set_here(Span { first, last, ..self.here });
+            self.set_node_span(Span { first, last, ..self.node_span });
         }
         Ok(self.list_node(elements))
     }
 
-    fn binding(&mut self, least: u8) -> Parsed<ExprId> {
-        self.deeper(|parser| parser.binding_inner(least))
+    fn binding(&mut self, min_power: u8) -> Parsed<ExprId> {
+        self.deeper(|parser| parser.binding_inner(min_power))
     }
 
-    fn binding_inner(&mut self, least: u8) -> Parsed<ExprId> {
+    fn binding_inner(&mut self, min_power: u8) -> Parsed<ExprId> {
         let mut left = self.prefix()?;
         let mut chain = 0;
         loop {
-            let place = self.previous;
+            let left_end = self.previous;
             let Some((power, token)) = self.infix()? else { return Ok(left) };
-            if power < least {
+            if power < min_power {
                 return Ok(left);
             }
             chain += 1;
@@ -102,8 +102,8 @@ impl Parser<'_> {
                 self.error_here("memory exhausted");
                 return Err(ParseEnd::Syntax);
             }
-            self.take()?;
-            left = self.operator(left, place, power, &token)?;
+            self.advance()?;
+            left = self.operator(left, left_end, power, &token)?;
             if power == COMPARE {
                 let again = self.infix()?.map(|(next, _)| next);
                 if again == Some(power) {
@@ -113,7 +113,7 @@ impl Parser<'_> {
         }
     }
 
-    /// How tight the operator ahead binds, where there is one.
+    /// The binding power of the next operator, if the next token is one.
     fn infix(&mut self) -> Parsed<Option<(u8, Token)>> {
         let token = self.peek()?.clone();
         let power = match &token {
@@ -148,13 +148,13 @@ impl Parser<'_> {
         Ok(Some((power, token)))
     }
 
-    /// Whether the `|` ahead ends a `|…|`: where something follows that begins an expression and cannot follow one, it is an
-    /// operator.
+    /// Whether the `|` ahead ends a `|…|`. It is an operator if the token after it begins an expression and
+    /// cannot follow one.
     fn closes_size(&self) -> bool {
         if !self.in_size {
             return false;
         }
-        let next = self.open.last().map(|open| open.lexer.clone().next_token().token);
+        let next = self.open_files.last().map(|open| open.lexer.clone().next_token().token);
         match next {
             Some(Token::Ident | Token::Literal(_) | Token::Op(Op::Not | Op::Complement)) => false,
             Some(Token::Word(word)) => matches!(
@@ -165,53 +165,66 @@ impl Parser<'_> {
         }
     }
 
-    /// New objects get the stretch of a construct that begins with `left`, whose last token is at `place`.
-    fn span_from(&mut self, left: ExprId, place: Span) {
-        let start = self.program.exprs[left].span.start.min(place.start);
-        let from = Span { start, ..place };
-        self.since(from);
+    /// Sets the span of new nodes to that of a construct that begins with `left`, whose last token is
+    /// `left_end`.
+    fn set_infix_span(&mut self, left: ExprId, left_end: Span) {
+        let start = self.program.exprs[left].span.start.min(left_end.start);
+        let from = Span { start, ..left_end };
+        self.set_node_span_from(from);
     }
 
-    /// What follows `left` behind an operator.
-    fn operator(&mut self, left: ExprId, place: Span, power: u8, token: &Token) -> Parsed<ExprId> {
+    /// Parses the rest of an operator expression after the operator.
+    fn operator(
+        &mut self,
+        left: ExprId,
+        left_end: Span,
+        power: u8,
+        token: &Token,
+    ) -> Parsed<ExprId> {
         match token {
             Token::Word(Word::In) => {
                 let right = self.binding(IN + 1)?;
-                self.span_from(left, place);
+                self.set_infix_span(left, left_end);
                 Ok(self.in_container(left, right))
             }
             Token::Word(Word::As) => {
                 let ty = self.type_()?;
-                self.span_from(left, place);
+                self.set_infix_span(left, left_end);
                 Ok(self.cast(left, ty, false))
             }
             Token::Word(_) => {
                 let ty = self.type_()?;
-                self.span_from(left, place);
+                self.set_infix_span(left, left_end);
                 Ok(self.is_type(left, ty))
             }
-            Token::Op(op) => self.symbol_operator(left, place, power, *op),
+            Token::Op(op) => self.symbol_operator(left, left_end, power, *op),
             _ => Ok(left),
         }
     }
 
-    fn symbol_operator(&mut self, left: ExprId, place: Span, power: u8, op: Op) -> Parsed<ExprId> {
+    fn symbol_operator(
+        &mut self,
+        left: ExprId,
+        left_end: Span,
+        power: u8,
+        op: Op,
+    ) -> Parsed<ExprId> {
         match op {
             Op::Assign | Op::AddTo | Op::RemoveFrom => {
                 let right = self.right_side()?;
-                self.span_from(left, place);
+                self.set_infix_span(left, left_end);
                 return Ok(self.assignment(op, left, right));
             }
             Op::Question => {
                 let yes = self.binding(CONDITIONAL)?;
                 self.expect(Op::Colon)?;
                 let no = self.binding(CONDITIONAL)?;
-                self.span_from(left, place);
+                self.set_infix_span(left, left_end);
                 return Ok(self.conditional(left, yes, no));
             }
             Op::Dollar | Op::HasField => {
                 let name = self.identifier()?;
-                self.span_from(left, place);
+                self.set_infix_span(left, left_end);
                 let text = name;
                 let name = self.program.names.intern(&text);
                 let found = self.field(left, name, op == Op::HasField);
@@ -225,10 +238,10 @@ impl Parser<'_> {
             }
             Op::CanCast => {
                 let ty = self.type_()?;
-                self.span_from(left, place);
+                self.set_infix_span(left, left_end);
                 return Ok(self.cast(left, ty, true));
             }
-            Op::BracketLeft => return self.index_or_slice(left, place),
+            Op::BracketLeft => return self.index_or_slice(left, left_end),
             Op::ParenLeft => {
                 // Elements of a named container are entries, not assignments.
                 let named = matches!(self.program.exprs[left].kind, ExprKind::TypeValue(_));
@@ -237,19 +250,19 @@ impl Parser<'_> {
                 self.in_initializer = outer;
                 let args = args?;
                 self.expect(Op::ParenRight)?;
-                self.span_from(left, place);
+                self.set_infix_span(left, left_end);
                 return Ok(self.call_or_construct(left, args));
             }
             Op::NotIn => {
                 let right = self.binding(IN + 1)?;
-                self.span_from(left, place);
+                self.set_infix_span(left, left_end);
                 let inside = self.in_container(left, right);
                 return Ok(self.unary(UnaryOp::Not, inside));
             }
             _ => {}
         }
         let right = self.binding(power + 1)?;
-        self.span_from(left, place);
+        self.set_infix_span(left, left_end);
         let (op, left, right) = match op {
             Op::Or => (BinaryOp::Or, left, right),
             Op::And => (BinaryOp::And, left, right),
@@ -274,7 +287,7 @@ impl Parser<'_> {
     }
 
     fn assignment(&mut self, op: Op, left: ExprId, right: ExprId) -> ExprId {
-        if self.trailing.contains(&left) {
+        if self.trailing_comma_lists.contains(&left) {
             let message = "incorrect syntax for list expression on left-hand side of assignment: trailing comma not allowed";
             self.error_about(message, &Object::Expr(left));
         }
@@ -289,7 +302,7 @@ impl Parser<'_> {
                 )
             }
             _ if matches!(self.program.exprs[left].kind, ExprKind::Slice(..)) => {
-                // A statement parses it again; elsewhere it is an error.
+                // A statement parses it again; in other contexts it is an error.
                 let error = self.is_error(left) || self.is_error(right);
                 self.node(
                     ExprKind::Assign(left, right),
@@ -300,17 +313,17 @@ impl Parser<'_> {
         }
     }
 
-    fn index_or_slice(&mut self, base: ExprId, place: Span) -> Parsed<ExprId> {
+    fn index_or_slice(&mut self, base: ExprId, left_end: Span) -> Parsed<ExprId> {
         let outer = std::mem::take(&mut self.in_initializer);
-        let result = self.index_or_slice_inner(base, place);
+        let result = self.index_or_slice_inner(base, left_end);
         self.in_initializer = outer;
         result
     }
 
-    fn index_or_slice_inner(&mut self, base: ExprId, place: Span) -> Parsed<ExprId> {
+    fn index_or_slice_inner(&mut self, base: ExprId, left_end: Span) -> Parsed<ExprId> {
         let mut keys = Vec::new();
-        if !self.at(Op::Colon)? {
-            if self.at(Op::BracketRight)? {
+        if !self.is_next(Op::Colon)? {
+            if self.is_next(Op::BracketRight)? {
                 return Err(self.syntax_error());
             }
             keys = self.expression_list()?;
@@ -319,22 +332,22 @@ impl Parser<'_> {
             let from = match keys.pop() {
                 Some(from) => from,
                 None => {
-                    self.set_here(self.previous);
+                    self.set_node_span(self.previous);
                     self.literal_node(Literal::Count(0), TypeId::COUNT)
                 }
             };
-            let to = if self.at(Op::BracketRight)? {
-                self.span_from(base, place);
+            let to = if self.is_next(Op::BracketRight)? {
+                self.set_infix_span(base, left_end);
                 self.unary(UnaryOp::Size, base)
             } else {
                 self.expression()?
             };
             self.expect(Op::BracketRight)?;
-            self.span_from(base, place);
+            self.set_infix_span(base, left_end);
             return Ok(self.slice(base, from, to));
         }
         self.expect(Op::BracketRight)?;
-        self.span_from(base, place);
+        self.set_infix_span(base, left_end);
         Ok(self.index(base, keys))
     }
 
@@ -367,19 +380,19 @@ impl Parser<'_> {
         }
     }
 
-    /// What begins an expression.
+    /// Parses a primary expression or a prefix operator.
     fn prefix(&mut self) -> Parsed<ExprId> {
         let token = self.peek()?.clone();
         match token {
             Token::Literal(literal) => {
-                self.take()?;
-                self.set_here(self.previous);
+                self.advance()?;
+                self.set_node_span(self.previous);
                 let ty = Self::literal_type(&literal);
                 Ok(self.literal_node(literal, ty))
             }
             Token::Ident => {
                 let name = self.identifier()?;
-                self.set_here(self.previous);
+                self.set_node_span(self.previous);
                 self.name(&name)
             }
             Token::Op(op) => self.prefix_operator(op),
@@ -421,7 +434,7 @@ impl Parser<'_> {
         if !operators.contains(&op) {
             return Err(self.syntax_error());
         }
-        self.take()?;
+        self.advance()?;
         let start = self.previous;
         match op {
             Op::ParenLeft => {
@@ -438,13 +451,13 @@ impl Parser<'_> {
                 let elements = self.deeper(|parser| parser.expressions_until(Op::BracketRight));
                 self.in_initializer = outer;
                 let elements = elements?;
-                let trailing = !elements.is_empty()
+                let trailing_comma_lists = !elements.is_empty()
                     && self.program.sources.files.find(self.previous.file).is_some_and(|file| {
                         file.text.get(self.previous.start as usize) == Some(&b',')
                             && self.previous.end == self.previous.start + 1
                     });
                 self.expect(Op::BracketRight)?;
-                self.since(start);
+                self.set_node_span_from(start);
                 let record = elements.first().is_none_or(|first| {
                     matches!(self.program.exprs[*first].kind, ExprKind::FieldAssign(..))
                 });
@@ -453,8 +466,8 @@ impl Parser<'_> {
                 } else {
                     self.list_node(elements)
                 };
-                if trailing {
-                    self.trailing.insert(list);
+                if trailing_comma_lists {
+                    self.trailing_comma_lists.insert(list);
                 }
                 Ok(list)
             }
@@ -464,52 +477,52 @@ impl Parser<'_> {
                 self.in_size = outer;
                 let operand = operand?;
                 self.expect(Op::BitOr)?;
-                self.since(start);
+                self.set_node_span_from(start);
                 Ok(self.unary(UnaryOp::Size, operand))
             }
             Op::Divide => self.pattern(start),
 
             Op::Not => {
                 let operand = self.binding(UNARY)?;
-                self.since(start);
+                self.set_node_span_from(start);
                 Ok(self.unary(UnaryOp::Not, operand))
             }
             Op::Complement => {
                 let operand = self.binding(UNARY)?;
-                self.since(start);
+                self.set_node_span_from(start);
                 Ok(self.unary(UnaryOp::Complement, operand))
             }
             Op::Minus => {
                 let operand = self.binding(UNARY)?;
-                self.since(start);
+                self.set_node_span_from(start);
                 Ok(self.negative(operand))
             }
             Op::Plus => {
                 let operand = self.binding(UNARY)?;
-                self.since(start);
+                self.set_node_span_from(start);
                 Ok(self.unary(UnaryOp::Positive, operand))
             }
             _ => {
                 let operand = self.binding(UNARY_STEP)?;
-                self.since(start);
+                self.set_node_span_from(start);
                 let op = if op == Op::Increment { UnaryOp::Increment } else { UnaryOp::Decrement };
                 Ok(self.unary(op, operand))
             }
         }
     }
 
-    /// A pattern whose slash was taken.
+    /// Parses a pattern whose opening slash is consumed.
     fn pattern(&mut self, start: Span) -> Parsed<ExprId> {
-        let Some(open) = self.open.last_mut() else { return Err(self.syntax_error()) };
+        let Some(open) = self.open_files.last_mut() else { return Err(self.syntax_error()) };
         let from = open.lexer.position();
         let found = open.lexer.pattern();
         let (end, line) = (open.lexer.position(), open.lexer.line());
         let (from, end) = (Self::offset(from), Self::offset(end));
-        self.lexed = Span { first: line, last: line, start: from, end, ..start };
+        self.last_lexed = Span { first: line, last: line, start: from, end, ..start };
         match found {
             Ok(Some(source)) => {
-                self.previous = self.lexed;
-                self.since(start);
+                self.previous = self.last_lexed;
+                self.set_node_span_from(start);
                 if source.text.is_empty() {
                     return Err(self.syntax_error());
                 }
@@ -518,9 +531,9 @@ impl Parser<'_> {
             }
             Ok(None) => Err(self.syntax_error()),
             Err(message) => {
-                self.set_here(self.lexed);
+                self.set_node_span(self.last_lexed);
                 self.error_here(&message);
-                let ends = self.open.last_mut().is_none_or(|open| open.lexer.rest_is_blank());
+                let ends = self.open_files.last_mut().is_none_or(|open| open.lexer.rest_is_blank());
                 if ends {
                     return Err(self.syntax_error_at_end());
                 }
@@ -533,7 +546,7 @@ impl Parser<'_> {
     fn field_value(&mut self, start: Span) -> Parsed<ExprId> {
         let name = self.identifier()?;
         let name = self.program.names.intern(&name);
-        let value = if self.at(Op::ParenLeft)? || self.at(Op::BracketLeft)? {
+        let value = if self.is_next(Op::ParenLeft)? || self.is_next(Op::BracketLeft)? {
             self.lambda(start, true)?
         } else {
             self.expect(Op::Assign)?;
@@ -542,7 +555,7 @@ impl Parser<'_> {
             self.in_initializer = outer;
             value?
         };
-        self.since(start);
+        self.set_node_span_from(start);
         Ok(self.field_assign(name, value))
     }
 
@@ -568,20 +581,20 @@ impl Parser<'_> {
         if !words.contains(&word) {
             return Err(self.syntax_error());
         }
-        self.take()?;
+        self.advance()?;
         let start = self.previous;
         match word {
             Word::Copy => {
                 self.expect(Op::ParenLeft)?;
                 let operand = self.expression()?;
                 self.expect(Op::ParenRight)?;
-                self.since(start);
+                self.set_node_span_from(start);
                 Ok(self.unary(UnaryOp::Clone, operand))
             }
             Word::Hook => self.hook(start),
             Word::Add | Word::Delete => {
                 let operand = self.binding(ASSIGN)?;
-                self.since(start);
+                self.set_node_span_from(start);
                 Ok(if word == Word::Add { self.add(operand) } else { self.delete(operand) })
             }
             Word::Function => self.lambda(start, false),
@@ -590,21 +603,21 @@ impl Parser<'_> {
                 self.expect(Op::BraceLeft)?;
                 let event = self.event()?;
                 self.expect(Op::BraceRight)?;
-                self.since(start);
+                self.set_node_span_from(start);
                 self.schedule(when, event)
             }
             Word::Local => {
                 let local = self.local_name()?;
                 self.expect(Op::Assign)?;
                 let value = self.right_side()?;
-                self.since(start);
+                self.set_node_span_from(start);
                 Ok(self.when_local(local, value))
             }
             _ => self.constructor(word, start),
         }
     }
 
-    /// Whether the word ahead begins a type that stands for itself, rather than a constructor.
+    /// Whether the next word begins a type used as a value, rather than a constructor.
     fn begins_type(&self, word: Word) -> bool {
         match word {
             Word::Bool
@@ -620,7 +633,7 @@ impl Parser<'_> {
             | Word::Subnet
             | Word::Any => true,
             Word::Table | Word::Set | Word::Vector | Word::Record => {
-                let next = self.open.last().map(|open| open.lexer.clone().next_token().token);
+                let next = self.open_files.last().map(|open| open.lexer.clone().next_token().token);
                 next != Some(Token::Op(Op::ParenLeft))
             }
             _ => false,
@@ -632,7 +645,7 @@ impl Parser<'_> {
         let call = self.binding(HOOK + 1);
         self.hook_call = outer;
         let call = call?;
-        self.since(start);
+        self.set_node_span_from(start);
         match &self.program.exprs[call].kind {
             ExprKind::Call(found) => {
                 let callee = found.callee;
@@ -649,10 +662,10 @@ impl Parser<'_> {
         Ok(call)
     }
 
-    /// `$a = …, $b = …`, up to a parenthesis.
+    /// Parses `$a = …, $b = …`, up to a parenthesis.
     fn field_assignments(&mut self) -> Parsed<Vec<ExprId>> {
         let mut elements = Vec::new();
-        while !self.at(Op::ParenRight)? {
+        while !self.is_next(Op::ParenRight)? {
             if !self.accept(Op::Dollar)? {
                 return Err(self.syntax_error());
             }
@@ -678,11 +691,11 @@ impl Parser<'_> {
         self.in_initializer -= 1;
         let elements = elements?;
         self.expect(Op::ParenRight)?;
-        self.since(start);
-        let here = self.here;
+        self.set_node_span_from(start);
+        let here = self.node_span;
         let attrs =
             if matches!(word, Word::Table | Word::Set) { self.attributes()? } else { Attrs::new() };
-        self.here = here;
+        self.node_span = here;
         Ok(match word {
             Word::Record => self.record_constructor(&elements),
             Word::Vector => self.vector_constructor(elements, None),
@@ -744,7 +757,7 @@ impl Parser<'_> {
             let full = self.full_name(module, name);
             let text = self.program.name(full).as_bytes().to_vec();
             if !self.blank_allowed {
-                let span = self.here;
+                let span = self.node_span;
                 self.error_about("blank identifier used in expression", &Object::Text(&text, span));
                 self.set_ty(expr, TypeId::ERROR);
             }
@@ -800,7 +813,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `local x = value` in the condition of a `when`: declared there, and true.
+    /// `local x = value` in the condition of a `when`: declares the local and yields true.
     fn when_local(&mut self, local: crate::ids::LocalId, value: ExprId) -> ExprId {
         let ty = self.infer(value).unwrap_or(TypeId::ERROR);
         let body = self.body();
@@ -810,20 +823,20 @@ impl Parser<'_> {
         let name = entry.name;
         let target = self.node(ExprKind::Local(local, name), ty);
         let assign = self.assign(target, value, &[]);
-        // Zeek's value of such an assignment is T.
+        // In Zeek, such an assignment yields T.
         let result = if self.is_error(assign) { TypeId::ERROR } else { TypeId::BOOL };
         self.set_ty(assign, result);
         assign
     }
 
-    /// `f(args)` of an event statement, or in a `schedule`. `None` after an error.
+    /// Parses `f(args)` of an event statement or of a `schedule`. `None` after an error.
     pub(super) fn event(&mut self) -> Parsed<Option<crate::ast::EventCall>> {
         let name = self.identifier()?;
         let start = self.previous;
         self.expect(Op::ParenLeft)?;
         let args = self.expressions_until(Op::ParenRight)?;
         self.expect(Op::ParenRight)?;
-        self.since(start);
+        self.set_node_span_from(start);
         let last = std::mem::replace(&mut self.previous, start);
         let found = self.lookup(&name);
         self.previous = last;
@@ -851,7 +864,7 @@ impl Parser<'_> {
         crate::types::find_attr(&self.program.globals[global].attrs, kind).is_some()
     }
 
-    /// Reports a pattern that does not compile.
+    /// Reports an error if a pattern does not compile.
     fn check_pattern(&mut self, source: &crate::literal::PatternSource) {
         let modes = crate::support::pattern::Modes {
             ignore_case: source.case_insensitive,

@@ -1,23 +1,23 @@
-//! Where files are found: relative to the loading file, or in the search path.
+//! File lookup: relative to the loading file, or in the search path.
 
 use std::path::{Component, Path, PathBuf};
 
-use crate::cache::probe::{Kind, look};
+use crate::cache::probe::{Kind, kind_at};
 
-/// The file that `name` means: with or without `.zeek`, or the folder, whose `__load__.zeek` it then is. `folder` is that of
-/// the loading file: names that begin with `.` are searched there.
+/// The file for `name`: with or without `.zeek`, or a folder with its `__load__.zeek`. `folder` is that of the
+/// loading file, in which names that begin with `.` are searched.
 pub(super) fn script(name: &str, folder: &str, search_path: &[String]) -> Option<PathBuf> {
     let found = find(name, folder, search_path, ".zeek")?;
-    if look(&found) == Kind::Folder {
+    if kind_at(&found) == Kind::Folder {
         let load = found.join("__load__.zeek");
-        return (look(&load) == Kind::File).then_some(load);
+        return (kind_at(&load) == Kind::File).then_some(load);
     }
     Some(found)
 }
 
-/// The signature file that `name` means: with or without `.sig`.
+/// The signature file for `name`: with or without `.sig`.
 pub(super) fn signatures(name: &str, folder: &str, search_path: &[String]) -> Option<PathBuf> {
-    find(name, folder, search_path, ".sig").filter(|path| look(path) == Kind::File)
+    find(name, folder, search_path, ".sig").filter(|path| kind_at(path) == Kind::File)
 }
 
 fn find(name: &str, folder: &str, search_path: &[String], extension: &str) -> Option<PathBuf> {
@@ -27,8 +27,8 @@ fn find(name: &str, folder: &str, search_path: &[String], extension: &str) -> Op
         with.push(extension);
         let with = PathBuf::from(with);
         return Some(plain)
-            .filter(|path| look(path) != Kind::Missing)
-            .or_else(|| Some(with).filter(|path| look(path) != Kind::Missing));
+            .filter(|path| kind_at(path) != Kind::Missing)
+            .or_else(|| Some(with).filter(|path| kind_at(path) != Kind::Missing));
     }
     if name.starts_with("./") || name.starts_with("../") || name == "." || name == ".." {
         return in_folder(name, folder, extension);
@@ -42,13 +42,13 @@ fn in_folder(name: &str, folder: &str, extension: &str) -> Option<PathBuf> {
     let mut with = plain.clone().into_os_string();
     with.push(extension);
     let with = PathBuf::from(with);
-    if look(&with) == Kind::File {
+    if kind_at(&with) == Kind::File {
         return Some(with);
     }
-    (look(&plain) != Kind::Missing).then_some(plain)
+    (kind_at(&plain) != Kind::Missing).then_some(plain)
 }
 
-/// The path without `.` and `..` in its midst. A relative one begins with `./` or `../`.
+/// The path without `.` and `..` components in the middle. A relative path begins with `./` or `../`.
 pub(super) fn normal(path: &Path) -> PathBuf {
     let mut parts: Vec<Component<'_>> = Vec::new();
     for part in path.components() {
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_shown_without_detours() {
+    fn paths_are_normalized() {
         assert_eq!(normal(Path::new("./a/../b.zeek")), Path::new("./b.zeek"));
         assert_eq!(normal(Path::new("b.zeek")), Path::new("./b.zeek"));
         assert_eq!(normal(Path::new("/x/./y/../z")), Path::new("/x/z"));

@@ -12,16 +12,16 @@ use crate::symbols::{GlobalKind, Symbol};
 use crate::types::{Attr, AttrKind, Attrs, Flavor, FuncType, Prototype, find_attr};
 
 impl Parser<'_> {
-    /// A function, event handler or hook, which may be behind `redef`.
+    /// Parses a function, event handler or hook, optionally after `redef`.
     pub(super) fn handler(&mut self, word: Word, redef: bool) -> Parsed<()> {
-        self.take()?;
+        self.advance()?;
         self.handler_after(word, redef)
     }
 
     fn handler_after(&mut self, word: Word, redef: bool) -> Parsed<()> {
         let name = self.identifier()?;
-        let place = self.previous;
-        self.set_here(place);
+        let start = self.previous;
+        self.set_node_span(start);
         if self.exporting && name.starts_with("::") {
             self.error_here(&format!("cannot use :: prefix in export section: {name}"));
         }
@@ -36,14 +36,14 @@ impl Parser<'_> {
         }
         let ty = self.signature(flavor)?;
         if flavor == Flavor::Hook && self.accept(Op::Colon)? {
-            // The grammar allows a type, which has no effect.
+            // The grammar allows a result type, which has no effect.
             self.type_()?;
         }
         let attrs = self.attributes()?;
         let scope = self.begin_function(global, flavor, ty, &attrs, redef);
         let body = scope.body;
         if flavor != Flavor::Function {
-            self.set_here(place);
+            self.set_node_span(start);
         }
         if let Some(attr) = find_attr(&attrs, AttrKind::Deprecated)
             && find_attr(&self.program.globals[global].attrs, AttrKind::Deprecated).is_none()
@@ -52,7 +52,7 @@ impl Parser<'_> {
             self.program.globals[global].attrs.push(attr);
         }
         if std::mem::take(&mut self.invalid_definition) {
-            // It is the brace ahead where this is noticed.
+            // Zeek reports this at the opening brace.
             self.peek()?;
             let text = format!("invalid definition of '{name}' (see previous errors)");
             return Err(self.fatal_here(&text));
@@ -63,12 +63,12 @@ impl Parser<'_> {
         let stmt = stmt?;
         self.program.bodies[body].stmt = stmt;
         let end = self.previous;
-        self.program.bodies[body].span = place.to(end);
+        self.program.bodies[body].span = start.to(end);
         self.references.insert(body, scope.map_or(Vec::new(), |scope| scope.globals));
         self.end_function(global, flavor, ty, body, attrs, redef)
     }
 
-    /// `{ … }` of a function.
+    /// Parses the `{ … }` of a function.
     pub(super) fn function_body(&mut self) -> Parsed<StmtId> {
         self.expect(Op::BraceLeft)?;
         let start = self.previous;
@@ -98,7 +98,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The scope of a body, with its parameters.
+    /// Creates the scope of a body with its parameters.
     fn begin_function(
         &mut self,
         global: GlobalId,
@@ -177,7 +177,7 @@ impl Parser<'_> {
             && matches!(known.kind, GlobalKind::Function(func) if self.program.functions[func].bodies.is_empty())
             && self.program.same_parameters(declared.params, params_id)
         {
-            // From here on messages name the place of the first definition.
+            // From here on, messages show the location of the first definition.
             self.program.types.move_to(known.ty, ty);
             self.program.types.move_to(declared.params, params_id);
         }
@@ -222,7 +222,7 @@ impl Parser<'_> {
         scope
     }
 
-    /// Adds the parameters of a body: names, types, and positions of their arguments.
+    /// Adds the parameters of a body: names, types, and indices of their arguments.
     pub(super) fn add_params(
         &mut self,
         scope: &mut Scope,
@@ -232,7 +232,7 @@ impl Parser<'_> {
             let text = self.program.name(*name).to_owned();
             let module = self.module;
             let full = self.full_name(module, &text);
-            let span = self.here;
+            let span = self.node_span;
             if let Some(known) = self.known_local(scope, full) {
                 let shown = self.program.name(full).to_owned();
                 self.error_about(
@@ -253,7 +253,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The location of a local of this name in `scope` or in the functions around it.
+    /// The location of a local with this name in `scope` or in enclosing functions.
     fn known_local(&self, scope: &Scope, name: crate::ids::Name) -> Option<Span> {
         let mut around = self.scopes.iter().rev();
         let open = match scope.kind {
@@ -284,7 +284,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Defaults of a function's definition replace those of its declaration.
+    /// Replaces the defaults of a function's declaration by those of its definition.
     fn take_defaults(&mut self, declared: TypeId, params: &[crate::types::Field]) {
         if let crate::types::Type::Record(record) = self.program.types.get_mut(declared) {
             for (known, new) in record.fields.iter_mut().zip(params) {
@@ -301,7 +301,7 @@ impl Parser<'_> {
             Flavor::Event => "event",
             Flavor::Hook => "hook",
         };
-        let span = self.here;
+        let span = self.node_span;
         for param in params {
             if find_attr(&param.attrs, AttrKind::Default).is_some() {
                 let message = format!(
@@ -319,7 +319,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The prototype that a body of type `ty` is written for.
+    /// The prototype that a body of type `ty` implements.
     fn match_prototype(&self, declared: &FuncType, ty: TypeId) -> Option<Prototype> {
         let new = self.program.types.func(ty)?;
         if new.flavor == Flavor::Function {
@@ -334,13 +334,13 @@ impl Parser<'_> {
             });
         }
         let fields = |id| self.program.types.record(id).map_or(&[][..], |record| &record.fields);
-        let wanted = fields(new.params);
+        let given = fields(new.params);
         let by_name = declared.prototypes.iter().find(|prototype| {
             let known = fields(prototype.params);
-            known.len() == wanted.len()
+            known.len() == given.len()
                 && known
                     .iter()
-                    .zip(wanted)
+                    .zip(given)
                     .all(|(a, b)| a.name == b.name && self.program.same_type(a.ty, b.ty))
         });
         by_name

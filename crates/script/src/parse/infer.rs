@@ -1,4 +1,4 @@
-//! Types that initializers imply.
+//! Type inference from initializers.
 
 use super::Parser;
 use crate::ast::ExprKind;
@@ -8,17 +8,17 @@ use crate::program::Program;
 use crate::report::Object;
 use crate::types::{Attr, AttrKind, Attrs, Field, RecordType, TableType, Tag, Type, find_attr};
 
-/// How deep types are merged.
+/// Maximum depth of types to merge.
 const MAX_DEPTH: usize = 100;
 
 impl Parser<'_> {
-    /// A table of `value`s, or a set.
+    /// A table type with values of type `value`, or a set type.
     pub(super) fn table_type(&mut self, index: Vec<TypeId>, value: Option<TypeId>) -> TypeId {
         let list = self.list_of(index.clone());
         self.new_type(Type::Table(TableType { index: index.into(), value, list }))
     }
 
-    /// The index types that all `keys` fit; `None` after an error about `expr`.
+    /// The index types that fit all `keys`; `None` after an error about `expr`.
     pub(super) fn infer_index(
         &mut self,
         keys: &[Vec<ExprId>],
@@ -33,7 +33,7 @@ impl Parser<'_> {
                     let parts = known.iter().zip(&types).zip(key);
                     let merged = parts
                         .map(|((a, b), part)| {
-                            self.joining = self.program.exprs[*part].span;
+                            self.merged_span = self.program.exprs[*part].span;
                             self.merge(*a, *b, 0)
                         })
                         .collect::<Option<Vec<_>>>();
@@ -71,7 +71,7 @@ impl Parser<'_> {
         None
     }
 
-    /// The type that all values fit; `None` where there is none.
+    /// The type that fits all values; `None` if none does.
     pub(super) fn merge_values(&mut self, values: &[ExprId]) -> Option<TypeId> {
         let mut merged: Option<TypeId> = None;
         for value in values {
@@ -82,7 +82,7 @@ impl Parser<'_> {
             merged = Some(match merged {
                 None => ty,
                 Some(known) => {
-                    self.joining = self.program.exprs[*value].span;
+                    self.merged_span = self.program.exprs[*value].span;
                     self.merge(known, ty, 0)?
                 }
             });
@@ -90,7 +90,8 @@ impl Parser<'_> {
         merged
     }
 
-    /// The type of the elements of a vector: numbers are widened, others are of one type; `None` where they are not.
+    /// The element type of a vector: numbers are widened, other values must have one type; `None` if they do
+    /// not.
     pub(super) fn widest(&mut self, values: &[ExprId]) -> Option<TypeId> {
         let mut widest: Option<TypeId> = None;
         for value in values {
@@ -110,7 +111,7 @@ impl Parser<'_> {
                     if !merges {
                         return None;
                     }
-                    self.joining = self.program.exprs[*value].span;
+                    self.merged_span = self.program.exprs[*value].span;
                     self.merge(known, ty, 0)?
                 }
             });
@@ -118,7 +119,7 @@ impl Parser<'_> {
         widest
     }
 
-    /// The type that both fit.
+    /// The type that fits both types.
     pub(super) fn merge(&mut self, one: TypeId, other: TypeId, depth: usize) -> Option<TypeId> {
         if one == other || depth > MAX_DEPTH {
             return Some(one);
@@ -182,8 +183,8 @@ impl Parser<'_> {
                 let message =
                     format!("incompatible enum types: '{}' and '{}'", name(one), name(other));
                 let (one_text, other_text) = (name(one), name(other));
-                let (_, one_span) = self.program.object_place(&Object::Type(one));
-                let (_, other_span) = self.program.object_place(&Object::Type(other));
+                let (_, one_span) = self.program.object_location(&Object::Type(one));
+                let (_, other_span) = self.program.object_location(&Object::Type(other));
                 self.error_about_both(
                     &message,
                     &Object::Text(one_text.as_bytes(), one_span),
@@ -193,8 +194,8 @@ impl Parser<'_> {
             }
             _ if self.program.same_type(one, other) => Some(one),
             _ => {
-                // Zeek names no place: types that all use have none.
-                self.program.near = Some(self.joining);
+                // Zeek reports no location: shared types have none.
+                self.program.parser_span = Some(self.merged_span);
                 let both = (&Object::Type(one), &Object::Type(other));
                 self.error_about_both("incompatible types", both.0, both.1);
                 None
@@ -202,7 +203,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The entries of a table or set have no type in common, as was reported.
+    /// Reports that the entries of a table or set have no common type.
     pub(super) fn no_table_type(&mut self, expr: ExprId) {
         if matches!(self.program.exprs[expr].kind, ExprKind::Table(_)) {
             let message =
@@ -212,7 +213,7 @@ impl Parser<'_> {
         self.set_ty(expr, TypeId::ERROR);
     }
 
-    /// A record with the fields of both; those of one only are optional.
+    /// A record type with the fields of both; fields of only one are optional.
     fn merge_records(
         &mut self,
         one: TypeId,
@@ -233,7 +234,7 @@ impl Parser<'_> {
         {
             return Some(other);
         }
-        let span = self.here;
+        let span = self.node_span;
         let optional = Attr { kind: AttrKind::Optional, expr: None, span };
         let with_optional = |attrs: &Attrs| {
             let mut attrs = attrs.clone();

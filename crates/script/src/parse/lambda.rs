@@ -11,14 +11,14 @@ use crate::symbols::{GlobalKind, Symbol};
 use crate::types::{CaptureName, Flavor, Type};
 
 impl Parser<'_> {
-    /// A lambda after `function`, or after the name of a field.
+    /// Parses a lambda after `function`, or after a field name.
     pub(super) fn lambda(&mut self, start: Span, field: bool) -> Parsed<ExprId> {
         let body = self.new_body(None);
         let mut scope = Scope::new(ScopeKind::Lambda, body);
         scope.flavor = Some(Flavor::Function);
-        let explicit = self.at(Op::BracketLeft)?;
+        let explicit = self.is_next(Op::BracketLeft)?;
         if explicit {
-            self.take()?;
+            self.advance()?;
             self.captures(&mut scope)?;
         }
         let ty = self.signature(Flavor::Function)?;
@@ -52,8 +52,8 @@ impl Parser<'_> {
         let scope = self.scopes.pop();
         let stmt = stmt?;
         self.program.bodies[body].stmt = stmt;
-        self.since(start);
-        self.program.bodies[body].span = self.here;
+        self.set_node_span_from(start);
+        self.program.bodies[body].span = self.node_span;
         if let Type::Func(func) = self.program.types.get_mut(ty) {
             func.captures = names.into();
             if let Some(scope) = scope.as_ref().filter(|_| !typed) {
@@ -74,8 +74,8 @@ impl Parser<'_> {
         let captures = scope.as_ref().map_or(Vec::new(), |scope| {
             scope.captures.iter().map(|captured| captured.capture).collect()
         });
-        // The place of a lambda is that of its body.
-        self.set_here(self.program.stmts[stmt].span);
+        // The span of a lambda is that of its body.
+        self.set_node_span(self.program.stmts[stmt].span);
         let expr = self.node(ExprKind::Lambda(Lambda { func, captures }.into()), ty);
         if let Some(scope) = scope {
             let _ = file_level;
@@ -85,7 +85,7 @@ impl Parser<'_> {
         Ok(expr)
     }
 
-    /// Parameters come first in the frame: captures are moved behind them.
+    /// Inserts the parameters of a lambda at the beginning of its frame, before the captures.
     fn add_lambda_params(
         &mut self,
         scope: &mut Scope,
@@ -116,13 +116,13 @@ impl Parser<'_> {
         }
     }
 
-    /// `a, copy b ]`.
+    /// Parses `a, copy b ]`.
     pub(super) fn captures(&mut self, scope: &mut Scope) -> Parsed<()> {
-        while !self.at(Op::BracketRight)? {
+        while !self.is_next(Op::BracketRight)? {
             let deep = self.accept_word(Word::Copy)?;
             let name = self.identifier()?;
-            self.set_here(self.previous);
-            if self.at(Op::Colon)? {
+            self.set_node_span(self.previous);
+            if self.is_next(Op::Colon)? {
                 return Err(self.syntax_error());
             }
             match self.lookup(&name) {
@@ -162,7 +162,8 @@ impl Parser<'_> {
         self.expect(Op::BracketRight)
     }
 
-    /// Reports locals of the function around a lambda that are used and not captured, or captured and not used.
+    /// Reports locals of the enclosing function that a lambda uses without capturing them, or captures without
+    /// using them.
     fn check_captures(&mut self, scope: &Scope, expr: ExprId, explicit: bool, declared: usize) {
         if !scope.missing.is_empty() {
             let names = scope
@@ -191,11 +192,11 @@ impl Parser<'_> {
         );
     }
 
-    /// Reports captures that are listed twice or not used.
+    /// Reports captures that are listed twice or unused.
     pub(super) fn check_capture_list(
         &mut self,
         captures: &[Captured],
-        what: &str,
+        construct: &str,
         object: &Object<'_>,
         expr: Option<ExprId>,
     ) {
@@ -207,7 +208,7 @@ impl Parser<'_> {
             let message = if again {
                 format!("{name} listed multiple times in capture")
             } else if !used {
-                format!("{name} is captured but not used inside {what}")
+                format!("{name} is captured but not used inside {construct}")
             } else {
                 continue;
             };
@@ -219,7 +220,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The name of a lambda: a hash of its text and captures, under the seeds where there are any.
+    /// The name of a lambda: a hash of its text and captures, with the seeds of the run if there are any.
     fn lambda_name(&self, ty: TypeId, body: crate::ids::BodyId) -> String {
         let ty_text = crate::describe::type_text(self.program, ty);
         let style = crate::describe::Style::LONG;

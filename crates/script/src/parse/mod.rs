@@ -1,18 +1,19 @@
 //! The parser: tokens to a typed, resolved program, in one pass.
 //!
-//! A [`Parser`] reads files one after another ([`Parser::run`]); `@load` puts a file's tokens in its place. Its parts:
+//! A [`Parser`] reads files one after another ([`Parser::run`]); `@load` inserts the tokens of a file. Its
+//! modules:
 //!
-//! | module | duty |
+//! | module | purpose |
 //! |---|---|
-//! | `tokens` | the token ahead, places, syntax errors |
-//! | `directive` | `@load`, `@if` and so on: they take effect between two tokens |
-//! | `find` | where files are found |
-//! | `scope` | what names stand for |
+//! | `tokens` | the next token, spans, syntax errors |
+//! | `directive` | `@load`, `@if` and so on, which take effect between two tokens |
+//! | `find` | file lookup |
+//! | `scope` | name resolution |
 //! | `declare`, `function`, `types`, `attributes`, `statement`, `expression` | the grammar |
 //! | `check_*` | the types of expressions: Zeek's rules, conversions and messages |
 //!
-//! Semantic errors are reported and parsing continues; the expression gets the type `error`, which
-//! silences follow-up errors. The first syntax error ends it ([`ParseEnd`]).
+//! Semantic errors are reported and parsing continues; the expression gets the type `error`, which silences
+//! follow-up errors. The first syntax error ends parsing ([`ParseEnd`]).
 
 mod attributes;
 mod check_assign;
@@ -58,42 +59,42 @@ use crate::source::Span;
 use crate::types::Flavor;
 use scope::Scope;
 
-/// How deep constructs may be nested.
+/// Maximum nesting depth of constructs.
 const MAX_NESTING: usize = 3_000;
 
-/// Why parsing ended.
+/// The reason why parsing ended early.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ParseEnd {
-    /// A syntax error, which was reported.
+    /// A syntax error, already reported.
     Syntax,
-    /// A fatal error, which was reported.
+    /// A fatal error, already reported.
     Fatal,
     /// A script called `exit` while it was parsed.
     Exit(i32),
 }
 
-/// The result of a part of the grammar.
+/// Result of the parser's functions.
 type Parsed<T> = Result<T, ParseEnd>;
 
 /// An input of the parser.
 #[derive(Clone, Debug)]
 pub enum Input {
-    /// A file that is searched for as `@load` does.
+    /// A file that is looked up like that of an `@load`.
     File(String),
-    /// A file that is only read where it is found.
+    /// A file that is read only if it exists.
     OptionalFile(String),
-    /// Code under a name: that of `-e` is `<command line>`.
+    /// Code with a name: that of `-e` is `<command line>`.
     Text {
         /// The name that messages show.
         name: String,
         /// The code.
         code: Vec<u8>,
     },
-    /// Files of `@prefixes` for all files that were read so far.
+    /// The `@prefixes` files for all files read so far.
     Prefixes,
-    /// No input: what was parsed so far is stored in the cache.
+    /// No input: stores the parser's state and the program in the cache.
     Checkpoint,
-    /// A signature file that is searched for as `@load-sigs` does.
+    /// A signature file that is looked up like that of an `@load-sigs`.
     Signatures(String),
     /// `NAME=VALUE` of the command line.
     Redef {
@@ -104,125 +105,125 @@ pub enum Input {
     },
 }
 
-/// Parses into a program.
+/// The parser. It adds to a program.
 pub struct Parser<'a> {
-    /// The program that is being built.
+    /// The program under construction.
     pub program: &'a mut Program,
-    /// What evaluates initializers.
+    /// Evaluates initializers.
     engine: &'a mut dyn Evaluate,
-    /// Where files are searched, in order.
+    /// Search path of files, in order.
     search_path: Vec<String>,
     inputs: VecDeque<Input>,
-    /// Files that are being read; the last one is read now.
-    open: Vec<Open>,
+    /// Stack of open files; the last one is being read.
+    open_files: Vec<OpenFile>,
     /// Canonical paths of files that were loaded or unloaded.
-    seen: HashSet<PathBuf>,
+    loaded_paths: HashSet<PathBuf>,
     next_token: Option<NextToken>,
-    /// Brackets that are open, the innermost last.
+    /// OpenFile brackets, the innermost last.
     brackets: Vec<Span>,
-    /// The assignments of record constructors without a type, for those who ask what names mean.
+    /// The assignments of record constructors without a type, for [`Program::uses`].
     constructors: HashMap<ExprId, Vec<ExprId>>,
-    /// The value whose type joins those of others, for an error about it.
-    joining: Span,
-    /// The place of the token that was read last, the one ahead among them.
-    lexed: Span,
-    /// The place of the token that was taken last.
+    /// The value whose type was merged last, for an error about it.
+    merged_span: Span,
+    /// The span of the last token from the lexer, which may be the lookahead.
+    last_lexed: Span,
+    /// The span of the last consumed token.
     previous: Span,
-    /// The place that new objects get, as Zeek's grammar sets it.
-    here: Span,
+    /// The span of new nodes, computed as in Zeek's grammar.
+    node_span: Span,
     module: Name,
     global_module: Name,
     exporting: bool,
     scopes: Vec<Scope>,
     main: Vec<StmtId>,
     nesting: usize,
-    /// Inside `@if ( … )`.
+    /// Whether the parser is in the parentheses of an `@if`.
     in_condition: bool,
-    /// Inside the condition of a `when`.
+    /// Whether the parser is in the condition of a `when`.
     in_when_condition: bool,
-    /// Inside `{ … }` of an initializer.
+    /// Number of enclosing `{ … }` of initializers.
     in_initializer: usize,
     /// Whether `_` may stand for a value.
     blank_allowed: bool,
-    /// Inside a `hook` call.
+    /// Whether the parser is in a `hook` call.
     hook_call: bool,
-    /// Whether the function type that was parsed last says what it returns.
+    /// Whether the last function type declares a result.
     result_written: bool,
-    /// Whether the event whose parameters were read last was written with a result, which events do not have.
+    /// Whether the parameters of the last event were followed by a result type, which events do not have.
     event_result: bool,
-    /// Whether the function that is being defined has a body already.
+    /// Whether the function that is being defined already has a body.
     invalid_definition: bool,
-    /// The name that a `type` declaration gives to the type that is being parsed.
-    naming: Option<Name>,
-    /// Copies of named records and enums under other names: they are enlarged together.
+    /// The name that the current `type` declaration gives to its type.
+    type_name: Option<Name>,
+    /// Copies of named records and enums under other names; they are extended together.
     aliases: IdMap<Name, Vec<TypeId>>,
-    /// Whether deprecations are reported.
+    /// Number of open `@pragma push ignore-deprecations`. Deprecations are reported only if it is 0.
     ignore_deprecations: usize,
-    /// Bodies whose checks wait for the end.
+    /// Bodies that are checked at the end.
     unchecked: Vec<(BodyId, Flavor)>,
-    /// A statement that does nothing, for bodies that are not parsed yet.
+    /// An empty statement, for bodies that are not parsed yet.
     null: StmtId,
-    /// How many conditions were met.
+    /// Number of conditions so far.
     directives: usize,
-    /// Where the last one was, behind what it skipped.
+    /// Span of the last condition, after the text that it skipped.
     directive_line: Span,
-    /// Whether that was the beginning of a condition.
+    /// Whether the last condition was an opening one, such as `@if`.
     directive_begins: bool,
     /// Globals that bodies refer to.
     references: IdMap<BodyId, Vec<GlobalId>>,
-    /// Events that have handlers and no declaration.
+    /// Events that have handlers but no declaration.
     undeclared_events: IdSet<GlobalId>,
-    /// Whether what nothing can run is reported.
+    /// Whether unreachable functions and handlers are reported.
     pub warn_unused: bool,
-    /// Whether uses of locals that have no value are reported.
+    /// Whether uses of unset locals are reported.
     pub warn_usage: bool,
-    /// Whether the first file with an error is the last one that is read, as in Zeek.
+    /// Whether parsing stops after the first file with an error, as in Zeek.
     pub stops_at_errors: bool,
-    /// Whether assignments to locals that nothing reads are reported as well.
+    /// Whether assignments to locals that are never read are reported as well.
     pub warn_unread: bool,
-    /// Lists that end in a comma.
-    trailing: IdSet<ExprId>,
-    /// Inside `|…|`.
+    /// Lists with a trailing comma.
+    trailing_comma_lists: IdSet<ExprId>,
+    /// Whether the parser is inside `|…|`.
     in_size: bool,
-    /// Whether an attribute was refused.
+    /// Whether an attribute was rejected.
     attr_failed: bool,
-    /// Where the attributes that are checked end.
-    attr_place: Span,
+    /// Span of the last of the attributes that are being checked.
+    attrs_span: Span,
 
-    /// Records that `type X: record {};` declared empty ahead of their definition.
+    /// Records that `type X: record {};` declared empty before their definition.
     empty_records: IdSet<TypeId>,
-    /// The file that the end of input was met behind, for messages.
+    /// The file at whose end the input ended, for messages.
     last_file: Option<FileId>,
-    /// Signature files that were not found.
+    /// Signature files that do not exist.
     missing_signatures: Vec<String>,
     /// Whether a file-level statement was parsed: declarations after it are syntax errors.
     in_statements: bool,
     last_token_file: Option<FileId>,
-    /// What a syntax error that is reported next lacks.
-    wanted: Option<&'static str>,
-    /// Texts that stand for files, by canonical path: what an editor has not saved.
+    /// The missing token of the next syntax error.
+    expected_token: Option<&'static str>,
+    /// Contents that replace files, by canonical path: unsaved texts of an editor.
     pub overlay: HashMap<PathBuf, Rc<[u8]>>,
-    /// Folders without links, by the paths that lead to them.
+    /// Canonical folders, by the paths that refer to them.
     folders: HashMap<PathBuf, PathBuf>,
-    /// Whether the token that is read next begins a declaration.
-    between: bool,
-    /// Where what was parsed is stored.
+    /// Whether the parser is between two declarations.
+    between_declarations: bool,
+    /// The cache to store the state in.
     pub(crate) cache: Option<Cache>,
 }
 
-/// A file that is being read.
-struct Open {
+/// An open file.
+struct OpenFile {
     lexer: Lexer,
     file: FileId,
-    /// The module to return to behind it.
+    /// The module to restore after the file.
     module: Name,
-    /// Open conditions: for each whether `@else` was met.
+    /// OpenFile conditions: for each whether its `@else` was read.
     conditions: Vec<bool>,
-    /// Open `@pragma push`es.
+    /// Operands of open `@pragma push`es.
     pragmas: Vec<String>,
 }
 
-/// The token ahead.
+/// The lookahead token.
 #[derive(Clone, Debug)]
 struct NextToken {
     token: Token,
@@ -230,7 +231,7 @@ struct NextToken {
 }
 
 impl<'a> Parser<'a> {
-    /// A parser into `program` that searches files in `search_path`.
+    /// A parser that adds to `program` and looks up files in `search_path`.
     #[must_use]
     pub fn new(
         program: &'a mut Program,
@@ -256,7 +257,8 @@ impl<'a> Parser<'a> {
         Self::with_scope(program, engine, search_path, null, Scope::main(main))
     }
 
-    /// A parser into a program that has the statement `null` and the scope of statements at file level.
+    /// A parser that adds to a program with the empty statement `null` and the scope of statements at file
+    /// level.
     fn with_scope(
         program: &'a mut Program,
         engine: &'a mut dyn Evaluate,
@@ -270,15 +272,15 @@ impl<'a> Parser<'a> {
             engine,
             search_path,
             inputs: VecDeque::new(),
-            open: Vec::new(),
-            seen: HashSet::new(),
+            open_files: Vec::new(),
+            loaded_paths: HashSet::new(),
             next_token: None,
             brackets: Vec::new(),
             constructors: HashMap::new(),
-            joining: Span::NOWHERE,
-            lexed: Span::NOWHERE,
+            merged_span: Span::NOWHERE,
+            last_lexed: Span::NOWHERE,
             previous: Span::NOWHERE,
-            here: Span::NOWHERE,
+            node_span: Span::NOWHERE,
             module: global_module,
             global_module,
             exporting: false,
@@ -293,7 +295,7 @@ impl<'a> Parser<'a> {
             result_written: false,
             event_result: false,
             invalid_definition: false,
-            naming: None,
+            type_name: None,
             aliases: IdMap::default(),
             ignore_deprecations: 0,
             unchecked: Vec::new(),
@@ -307,19 +309,19 @@ impl<'a> Parser<'a> {
             warn_usage: false,
             warn_unread: false,
             stops_at_errors: false,
-            trailing: IdSet::default(),
+            trailing_comma_lists: IdSet::default(),
             in_size: false,
             attr_failed: false,
-            attr_place: Span::NOWHERE,
+            attrs_span: Span::NOWHERE,
             empty_records: IdSet::default(),
             last_file: None,
             missing_signatures: Vec::new(),
             in_statements: false,
             last_token_file: None,
-            wanted: None,
+            expected_token: None,
             overlay: HashMap::new(),
             folders: HashMap::new(),
-            between: false,
+            between_declarations: false,
             cache: None,
         }
     }
@@ -327,7 +329,7 @@ impl<'a> Parser<'a> {
     /// Parses `inputs` one after another, to the end.
     ///
     /// # Errors
-    /// [`ParseEnd`] says why it ended before; whatever was wrong was reported.
+    /// [`ParseEnd`] if parsing ended early; the cause was reported.
     pub fn run(&mut self, inputs: impl IntoIterator<Item = Input>) -> Result<(), ParseEnd> {
         self.inputs.extend(inputs);
         let result = self.declarations();
@@ -357,7 +359,7 @@ impl<'a> Parser<'a> {
         result
     }
 
-    /// How many files that were to be read were not reached.
+    /// Number of input files that were not read.
     #[must_use]
     pub fn unread_files(&self) -> usize {
         self.inputs.iter().filter(|input| matches!(input, Input::File(_))).count()
@@ -365,9 +367,9 @@ impl<'a> Parser<'a> {
 
     fn declarations(&mut self) -> Parsed<()> {
         loop {
-            self.between = true;
+            self.between_declarations = true;
             let at_end = *self.peek()? == Token::End;
-            self.between = false;
+            self.between_declarations = false;
             if at_end {
                 return Ok(());
             }
@@ -375,7 +377,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Goes a level deeper; too deep ends parsing.
+    /// Parses one nesting level deeper; ends parsing at [`MAX_NESTING`].
     fn deeper<T>(&mut self, parse: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         if self.nesting >= MAX_NESTING {
             self.error_here("memory exhausted");

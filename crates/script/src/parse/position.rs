@@ -4,19 +4,19 @@ use std::path::PathBuf;
 
 use super::Parser;
 use super::scope::Scope;
-use crate::cache::{Codec, Damaged, Read, Reader, Writer, fields};
+use crate::cache::{Codec, Damaged, DecodeResult, Reader, Writer, fields};
 use crate::evaluate::Evaluate;
 use crate::ids::{BodyId, FileId, GlobalId, Id as _, IdMap, IdSet, LocalId, Name, StmtId, TypeId};
 use crate::program::Program;
 use crate::source::Span;
 
-/// What a parser knows between two inputs besides the program.
+/// The state of a parser between two inputs, except the program.
 #[derive(Debug)]
 pub(crate) struct Position {
-    seen: Vec<Box<str>>,
-    lexed: Span,
+    loaded_paths: Vec<Box<str>>,
+    last_lexed: Span,
     previous: Span,
-    here: Span,
+    node_span: Span,
     main: Vec<StmtId>,
     names: IdMap<Name, LocalId>,
     hidden: IdSet<LocalId>,
@@ -36,15 +36,15 @@ pub(crate) struct Position {
 
 fields! {
     Position {
-        seen, lexed, previous, here, main, names, hidden, globals, aliases, ignore_deprecations, null, directives,
+        loaded_paths, last_lexed, previous, node_span, main, names, hidden, globals, aliases, ignore_deprecations, null, directives,
         directive_line, references, undeclared_events, empty_records, last_file, last_token_file,
         in_statements,
     }
 }
 
 impl Position {
-    /// Whether it belongs to this program, as far as parsing goes on from it.
-    pub(crate) fn check(&self, program: &Program) -> Read<()> {
+    /// Checks that its ids exist in the program.
+    pub(crate) fn check(&self, program: &Program) -> DecodeResult<()> {
         let fits = program.main.is_some_and(|main| program.bodies.find(main).is_some())
             && program.stmts.find(self.null).is_some()
             && self.main.iter().all(|stmt| program.stmts.find(*stmt).is_some())
@@ -54,9 +54,13 @@ impl Position {
 }
 
 impl Parser<'_> {
-    /// Stores what was parsed so far, if that is asked for and possible.
+    /// Stores the state in the cache, if requested and possible.
     pub(super) fn checkpoint(&mut self) {
-        if !self.between || self.nesting > 0 || self.scopes.len() != 1 || !self.open.is_empty() {
+        if !self.between_declarations
+            || self.nesting > 0
+            || self.scopes.len() != 1
+            || !self.open_files.is_empty()
+        {
             return;
         }
         self.validate_all();
@@ -77,18 +81,18 @@ impl Parser<'_> {
             && scope.captures.is_empty()
             && scope.missing.is_empty()
             && !scope.returns_value
-            && self.naming.is_none()
+            && self.type_name.is_none()
             && self.overlay.is_empty();
         if !is_plain {
             return None;
         }
-        let seen: Option<Vec<Box<str>>> =
-            self.seen.iter().map(|path| path.to_str().map(Box::from)).collect();
+        let loaded_paths: Option<Vec<Box<str>>> =
+            self.loaded_paths.iter().map(|path| path.to_str().map(Box::from)).collect();
         Some(Position {
-            seen: seen?,
-            lexed: self.lexed,
+            loaded_paths: loaded_paths?,
+            last_lexed: self.last_lexed,
             previous: self.previous,
-            here: self.here,
+            node_span: self.node_span,
             main: self.main.clone(),
             names: scope.names.clone(),
             hidden: scope.hidden.clone(),
@@ -109,7 +113,7 @@ impl Parser<'_> {
 }
 
 impl<'a> Parser<'a> {
-    /// A parser that goes on from a position in `program`.
+    /// A parser that continues from a position in `program`.
     pub(crate) fn resume(
         program: &'a mut Program,
         engine: &'a mut dyn Evaluate,
@@ -122,10 +126,11 @@ impl<'a> Parser<'a> {
         scope.hidden = position.hidden;
         scope.globals = position.globals;
         let mut parser = Self::with_scope(program, engine, search_path, position.null, scope);
-        parser.seen = position.seen.iter().map(|path| PathBuf::from(&**path)).collect();
-        parser.lexed = position.lexed;
+        parser.loaded_paths =
+            position.loaded_paths.iter().map(|path| PathBuf::from(&**path)).collect();
+        parser.last_lexed = position.last_lexed;
         parser.previous = position.previous;
-        parser.here = position.here;
+        parser.node_span = position.node_span;
         parser.main = position.main;
         parser.aliases = position.aliases;
         parser.ignore_deprecations = position.ignore_deprecations;

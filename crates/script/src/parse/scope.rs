@@ -1,7 +1,7 @@
-//! What names stand for.
+//! Name resolution.
 //!
-//! Globals are found by full name, `Module::name`; so are locals: `x` in module `M` is `M::x`, as in Zeek, whose messages show it. Locals
-//! belong to the whole function, whatever block declares them; each may be used in its block only.
+//! Globals and locals are looked up by full name: `x` in module `M` is `M::x`. This holds for locals, too, as
+//! in Zeek, whose messages show it. Locals belong to the whole function; each is visible only in its block.
 
 use super::Parser;
 use crate::ast::{Capture, Local, LocalKind};
@@ -31,19 +31,20 @@ pub(super) struct Scope {
     pub(super) kind: ScopeKind,
     pub(super) body: BodyId,
     pub(super) names: IdMap<Name, LocalId>,
-    /// Locals whose block ended.
+    /// Locals of closed blocks.
     pub(super) hidden: IdSet<LocalId>,
-    /// For each open block the locals that it declared.
+    /// For each open block, the locals that it declared.
     pub(super) blocks: Vec<Vec<LocalId>>,
     pub(super) captures: Vec<Captured>,
-    /// Locals of the function around it that it uses though it does not capture them.
+    /// Locals of the enclosing function that it uses without capturing them.
     pub(super) missing: Vec<Name>,
     pub(super) flavor: Option<Flavor>,
-    /// The result; `None` where nothing may be returned, and in lambdas without a type before it is known.
+    /// The result type; [`TypeId::VOID`] if no value may be returned, and in lambdas without a declared type
+    /// until it is inferred.
     pub(super) result: TypeId,
-    /// Whether the first value that is returned determines the result.
+    /// Whether the first returned value determines the result type.
     pub(super) infers_result: bool,
-    /// Globals that were named.
+    /// Globals that the body refers to.
     pub(super) globals: Vec<GlobalId>,
     /// Whether the function has a `return` with a value.
     pub(super) returns_value: bool,
@@ -83,7 +84,7 @@ impl Scope {
 }
 
 impl Parser<'_> {
-    /// `name` with the module in which it is written; `::name` is global.
+    /// `name` qualified with the module in which it is written; `::name` is global.
     pub(super) fn full_name(&mut self, module: Name, name: &str) -> Name {
         if let Some(global) = name.strip_prefix("::") {
             return self.program.names.intern(global);
@@ -96,7 +97,7 @@ impl Parser<'_> {
         self.program.names.intern(&full)
     }
 
-    /// The module part of a full name; `GLOBAL` without one.
+    /// The module part of a full name; `GLOBAL` if it has none.
     pub(super) fn module_of(&mut self, full: Name) -> Name {
         let text = self.program.name(full);
         match text.rfind("::") {
@@ -113,8 +114,8 @@ impl Parser<'_> {
         self.lookup_in(name, false, true)
     }
 
-    /// The symbol of `name`; with `same_module` only in this module, with `check_export` with an
-    /// error if it is private to another module.
+    /// The symbol of `name`. With `same_module`, only this module is searched; with `check_export`, a name that
+    /// is private to another module is an error.
     pub(super) fn lookup_in(
         &mut self,
         name: &str,
@@ -137,7 +138,7 @@ impl Parser<'_> {
         found
     }
 
-    /// Records that the token that was taken last, if it is `name`, means `target`.
+    /// Records that the last consumed token, if it is `name`, refers to `target`.
     pub(super) fn record_use(&mut self, name: &str, target: Target) {
         let span = self.previous;
         if self.program.uses.is_some()
@@ -148,7 +149,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Records that the field of an assignment `$name=value` means `target`.
+    /// Records that the field of an assignment `$name=value` refers to `target`.
     pub(super) fn record_field(&mut self, assignment: ExprId, target: Target) {
         if self.program.uses.is_none() {
             return;
@@ -178,7 +179,7 @@ impl Parser<'_> {
                 && home != self.global_module
                 && home != module
                 && !self.program.globals[global].exported
-                // Events of Spicy's analyzers are declared by their whole names, outside of their modules.
+                // Events of Spicy's analyzers are declared with their full names, outside of their modules.
                 && self.program.globals[global].module != self.global_module
             {
                 self.error_here(&format!("identifier is not exported: {name}"));
@@ -196,7 +197,7 @@ impl Parser<'_> {
         None
     }
 
-    /// The local `full`, through captures where it belongs to a function around this one.
+    /// The local `full`, through captures if it belongs to an enclosing function.
     fn find_local(&mut self, full: Name) -> Option<LocalId> {
         let mut level = self.scopes.len();
         let mut found = None;
@@ -224,7 +225,7 @@ impl Parser<'_> {
         Some(local)
     }
 
-    /// Makes the local `outer` of the scope around known in scope `level`, which did not capture it.
+    /// Adds the local `outer` of the enclosing scope to scope `level`, which did not capture it.
     fn capture_missing(&mut self, level: usize, name: Name, outer: LocalId) -> LocalId {
         let outer_body = self.scopes[level - 1].body;
         let local = self.program.bodies[outer_body].locals[outer].clone();
@@ -244,7 +245,7 @@ impl Parser<'_> {
         inner
     }
 
-    /// Whether `@ifdef ( name )` holds: it is an identifier or a module.
+    /// Whether `@ifdef ( name )` is true: `name` is an identifier or a module.
     pub(super) fn is_defined(&mut self, name: &str) -> bool {
         if self.lookup_in(name, false, true).is_some() {
             return true;
@@ -264,14 +265,14 @@ impl Parser<'_> {
         self.scopes[self.scopes.len() - 1].body
     }
 
-    /// The local of the current body.
+    /// A local of the current body.
     pub(super) fn local(&self, local: LocalId) -> &Local {
         &self.program.bodies[self.body()].locals[local]
     }
 
     /// Adds a local to the current body.
     pub(super) fn add_local(&mut self, name: Name, ty: TypeId, kind: LocalKind) -> LocalId {
-        let span = self.here;
+        let span = self.node_span;
         let body = self.body();
         let local = self.program.bodies[body].locals.push(Local {
             name,
@@ -282,7 +283,7 @@ impl Parser<'_> {
         });
         let scope = self.scope();
         scope.names.insert(name, local);
-        // A variable of a loop may be used after it, and so may a constant after its block.
+        // A loop variable is visible after its loop, and a constant after its block.
         if kind == LocalKind::Variable
             && let Some(block) = scope.blocks.last_mut()
         {
@@ -299,7 +300,7 @@ impl Parser<'_> {
         self.scope().blocks.push(Vec::new());
     }
 
-    /// Ends a block: its locals cannot be used any more.
+    /// Closes a block: its locals are no longer visible.
     pub(super) fn leave_block(&mut self) {
         let scope = self.scope();
         if let Some(block) = scope.blocks.pop() {
@@ -320,7 +321,7 @@ impl Parser<'_> {
             kind,
             ty: TypeId::VOID,
             attrs: Attrs::new(),
-            span: self.here,
+            span: self.node_span,
             exported: self.exporting,
             initialized: false,
             module: self.module,
@@ -334,7 +335,7 @@ impl Parser<'_> {
         id
     }
 
-    /// The global that a declaration names: known in this module or new.
+    /// The global of a declaration: an existing one of this module, or a new one.
     pub(super) fn declared_global(&mut self, name: &str) -> GlobalId {
         match self.lookup_in(name, true, true) {
             Some(Symbol::Global(global)) => {
@@ -350,7 +351,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Warns where `global` is deprecated.
+    /// Warns if `global` is deprecated.
     pub(super) fn warn_deprecated(&mut self, global: GlobalId) {
         let Some(attr) =
             crate::types::find_attr(&self.program.globals[global].attrs, AttrKind::Deprecated)
@@ -362,8 +363,8 @@ impl Parser<'_> {
         self.deprecation(&format!("deprecated ({name})"), text);
     }
 
-    /// Emits a warning of something deprecated, with the text of the attribute where it has one.
-    pub(super) fn deprecation(&mut self, what: &str, text: Option<ExprId>) {
+    /// Emits a deprecation warning, with the text of the attribute if it has one.
+    pub(super) fn deprecation(&mut self, message: &str, text: Option<ExprId>) {
         if self.ignore_deprecations > 0 {
             return;
         }
@@ -373,12 +374,12 @@ impl Parser<'_> {
             }
             _ => None,
         });
-        let message = text.map_or_else(|| what.to_owned(), |text| format!("{what}: {text}"));
+        let message = text.map_or_else(|| message.to_owned(), |text| format!("{message}: {text}"));
         self.report_here(Severity::Warning, &message);
     }
 }
 
-/// Why a name is wrong that begins with `GLOBAL::`.
+/// The error message for a name that begins with `GLOBAL::`.
 pub(super) fn global_prefix(name: &str) -> String {
     format!("Using GLOBAL:: as a prefix is invalid. Use :: instead ({name})")
 }

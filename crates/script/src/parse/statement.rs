@@ -12,7 +12,7 @@ use crate::symbols::{GlobalKind, Symbol};
 use crate::types::{Flavor, Tag, Type};
 
 impl Parser<'_> {
-    /// Statements up to a closing brace, `case`, `default` or the end.
+    /// Parses statements up to a closing brace, `case`, `default` or the end.
     pub(super) fn statements(&mut self) -> Parsed<Vec<StmtId>> {
         let mut stmts = Vec::new();
         loop {
@@ -25,13 +25,13 @@ impl Parser<'_> {
         }
     }
 
-    /// A statement.
+    /// Parses a statement.
     pub(super) fn statement(&mut self) -> Parsed<StmtId> {
         self.deeper(Self::statement_inner)
     }
 
     pub(super) fn stmt(&mut self, kind: StmtKind) -> StmtId {
-        let span = self.here;
+        let span = self.node_span;
         self.program.stmts.push(Stmt { kind, span })
     }
 
@@ -40,8 +40,8 @@ impl Parser<'_> {
         match token {
             Token::Op(Op::BraceLeft) => self.block_statement(),
             Token::Op(Op::Semicolon) => {
-                self.take()?;
-                self.set_here(self.previous);
+                self.advance()?;
+                self.set_node_span(self.previous);
                 Ok(self.stmt(StmtKind::Null))
             }
             Token::Word(word) => self.word_statement(word),
@@ -58,7 +58,7 @@ impl Parser<'_> {
         self.leave_block();
         let stmts = stmts?;
         self.expect(Op::BraceRight)?;
-        self.since(start);
+        self.set_node_span_from(start);
         Ok(self.stmt(StmtKind::List(stmts)))
     }
 
@@ -70,20 +70,20 @@ impl Parser<'_> {
             _ => None,
         };
         if let Some(kind) = simple {
-            self.take()?;
+            self.advance()?;
             let start = self.previous;
             self.expect(Op::Semicolon)?;
-            self.since(start);
+            self.set_node_span_from(start);
             return Ok(self.stmt(kind));
         }
         match word {
             Word::Print => {
-                self.take()?;
+                self.advance()?;
                 let start = self.previous;
                 let values = self.expression_list()?;
                 let last = self.previous;
                 self.expect(Op::Semicolon)?;
-                self.set_here(start.to(last));
+                self.set_node_span(start.to(last));
                 let stmt = self.stmt(StmtKind::Print(values.clone()));
                 if values.iter().any(|value| self.tag(*value) == Tag::Void) {
                     self.error_about("value of type void illegal", &Object::Stmt(stmt));
@@ -96,12 +96,12 @@ impl Parser<'_> {
             Word::Switch => self.switch_statement(),
             Word::Return => self.return_statement(),
             Word::When => {
-                self.take()?;
+                self.advance()?;
                 let start = self.previous;
                 self.when(start, false)
             }
             Word::Event => {
-                self.take()?;
+                self.advance()?;
                 let start = self.previous;
                 self.event_statement(start)
             }
@@ -119,7 +119,7 @@ impl Parser<'_> {
         Ok(self.finish_expression(expr, last))
     }
 
-    /// `hook f(x);` at file level, whose word was taken.
+    /// Parses `hook f(x);` at file level after the word `hook`.
     pub(super) fn hook_statement(&mut self, start: Span) -> Parsed<StmtId> {
         let outer = std::mem::replace(&mut self.hook_call, true);
         let call = self.expression();
@@ -127,13 +127,13 @@ impl Parser<'_> {
         let call = call?;
         let last = self.previous;
         self.expect(Op::Semicolon)?;
-        self.set_here(start.to(last));
+        self.set_node_span(start.to(last));
         Ok(self.finish_expression(call, last))
     }
 
     fn finish_expression(&mut self, expr: ExprId, last: Span) -> StmtId {
         let span = self.program.exprs[expr].span;
-        self.set_here(span.to(last));
+        self.set_node_span(span.to(last));
         if let ExprKind::Assign(left, right) = self.program.exprs[expr].kind
             && matches!(self.program.exprs[left].kind, ExprKind::Slice(..))
         {
@@ -177,7 +177,7 @@ impl Parser<'_> {
         stmt
     }
 
-    /// Whether the expression does only yield its value.
+    /// Whether the expression has no side effects.
     fn is_pure(&self, expr: ExprId) -> bool {
         let mut pure = true;
         crate::walk::expressions(self.program, expr, &mut |id| {
@@ -205,32 +205,32 @@ impl Parser<'_> {
         Ok(condition)
     }
 
-    /// Reports a condition that is not boolean, after its body was parsed.
-    fn check_condition(&mut self, condition: ExprId, what: &str) {
+    /// Reports a condition that is not boolean; called after its body is parsed.
+    fn check_condition(&mut self, condition: ExprId, message: &str) {
         if !self.is_error(condition) && self.tag(condition) != Tag::Bool {
-            self.error_about(what, &Object::Expr(condition));
+            self.error_about(message, &Object::Expr(condition));
         }
     }
 
-    /// A statement that is the body of another: a directive may not be all of it. Behind the first one of an
-    /// `if`, which may continue, `else` is looked for.
+    /// Parses the body of another statement, which may not consist only of a directive. After the first body of
+    /// an `if` (`may_continue`), an `else` may follow.
     fn sub_statement(&mut self, may_continue: bool) -> Parsed<StmtId> {
         let directives = self.directives;
         self.peek()?;
         if self.directives != directives {
-            // Where `else` may follow, the error is found with the token behind a condition.
+            // Where `else` may follow, the error is detected at the token after a condition.
             let ahead = self.next_token.as_ref().filter(|_| may_continue && self.directive_begins);
             let line = ahead.map_or(self.directive_line, |ahead| ahead.span);
             let line = Span { last: line.first, ..line };
             self.program.report(Severity::Error, line, "incorrect use of directive");
-            self.set_here(line);
+            self.set_node_span(line);
             return Ok(self.stmt(StmtKind::Null));
         }
         self.statement()
     }
 
     fn if_statement(&mut self) -> Parsed<StmtId> {
-        self.take()?;
+        self.advance()?;
         let start = self.previous;
         let condition = self.condition()?;
         let yes = self.sub_statement(true)?;
@@ -239,34 +239,34 @@ impl Parser<'_> {
             no = Some(self.sub_statement(false)?);
         }
         self.check_condition(condition, "conditional in test must be boolean");
-        self.since(start);
+        self.set_node_span_from(start);
         Ok(self.stmt(StmtKind::If(condition, yes, no)))
     }
 
     fn while_statement(&mut self) -> Parsed<StmtId> {
-        self.take()?;
+        self.advance()?;
         let start = self.previous;
         let condition = self.condition()?;
         let body = self.sub_statement(false)?;
         self.check_condition(condition, "while conditional must be boolean");
-        self.since(start);
+        self.set_node_span_from(start);
         Ok(self.stmt(StmtKind::While(condition, body)))
     }
 
     fn return_statement(&mut self) -> Parsed<StmtId> {
-        self.take()?;
+        self.advance()?;
         let start = self.previous;
-        if self.at_word(Word::When)? {
-            self.take()?;
+        if self.is_next_word(Word::When)? {
+            self.advance()?;
             return self.when(start, true);
         }
         let mut value = None;
-        if !self.at(Op::Semicolon)? {
+        if !self.is_next(Op::Semicolon)? {
             value = Some(self.expression()?);
         }
         let last = self.previous;
         self.expect(Op::Semicolon)?;
-        self.set_here(start.to(last));
+        self.set_node_span(start.to(last));
         Ok(self.make_return(value))
     }
 
@@ -281,7 +281,7 @@ impl Parser<'_> {
             None if result == TypeId::VOID || flavor != Flavor::Function => {}
             None => self.error_about("return statement needs expression", &Object::Stmt(stmt)),
             Some(value) if result == TypeId::VOID && self.scope().infers_result => {
-                // A lambda without a type of its result: the first value has it.
+                // In a lambda without a result type, the first value determines it.
                 let ty = self.ty(value);
                 let scope = self.scope();
                 scope.infers_result = false;
@@ -316,11 +316,11 @@ impl Parser<'_> {
         stmt
     }
 
-    /// `event f(x);`, whose word was taken.
+    /// Parses `event f(x);` after the word `event`.
     pub(super) fn event_statement(&mut self, start: Span) -> Parsed<StmtId> {
         let event = self.event()?;
         self.expect(Op::Semicolon)?;
-        self.since(start);
+        self.set_node_span_from(start);
         Ok(match event {
             Some(event) => self.stmt(StmtKind::Event(event)),
             None => self.stmt(StmtKind::Null),
@@ -328,7 +328,7 @@ impl Parser<'_> {
     }
 
     fn assert_statement(&mut self) -> Parsed<StmtId> {
-        self.take()?;
+        self.advance()?;
         let start = self.previous;
         let condition = self.expression()?;
         let mut message = None;
@@ -337,7 +337,7 @@ impl Parser<'_> {
         }
         let last = self.previous;
         self.expect(Op::Semicolon)?;
-        self.set_here(start.to(last));
+        self.set_node_span(start.to(last));
         if self.tag(condition) != Tag::Bool {
             self.error_about("conditional must be boolean", &Object::Expr(condition));
         }
@@ -349,9 +349,9 @@ impl Parser<'_> {
         Ok(self.stmt(StmtKind::Assert(condition, message)))
     }
 
-    /// The variable of a `for`, new or known; `None` for `_`.
+    /// The variable of a `for`, declared if new; `None` for `_`.
     fn loop_variable(&mut self, name: &str, span: Span) -> Option<LocalId> {
-        self.set_here(span);
+        self.set_node_span(span);
         if name == "_" || name.ends_with("::_") {
             return None;
         }
@@ -391,7 +391,7 @@ impl Parser<'_> {
     }
 
     fn for_statement(&mut self) -> Parsed<StmtId> {
-        self.take()?;
+        self.advance()?;
         let start = self.previous;
         self.expect(Op::ParenLeft)?;
         let mut names = Vec::new();
@@ -421,15 +421,15 @@ impl Parser<'_> {
         let vars =
             names.iter().map(|(name, span)| self.loop_variable(name, *span)).collect::<Vec<_>>();
         let value = value_name.as_ref().and_then(|(name, span)| self.loop_variable(name, *span));
-        self.set_here(head);
+        self.set_node_span(head);
         self.check_loop(over, &vars, value, value_name.is_some());
         let body = self.sub_statement(false)?;
-        self.since(start);
+        self.set_node_span_from(start);
         let each = For { vars, value, has_value: value_name.is_some(), over, body };
         Ok(self.stmt(StmtKind::For(each.into())))
     }
 
-    /// Sets the types of loop variables from the container.
+    /// Sets the types of loop variables from the container type.
     fn check_loop(
         &mut self,
         over: ExprId,
@@ -502,7 +502,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A loop over keys and values of something without values.
+    /// Reports a loop over keys and values of a container without values.
     fn no_values(&mut self, over: ExprId) {
         let message = "key value for loops only support iteration over tables or vectors";
         self.error_about(message, &Object::Expr(over));

@@ -1,4 +1,4 @@
-//! The statement `switch`.
+//! The `switch` statement.
 
 use super::{Parsed, Parser};
 use crate::ast::{Case, ExprKind, LocalKind, StmtKind, Switch, UnaryOp};
@@ -11,7 +11,7 @@ use crate::source::Span;
 use crate::symbols::{GlobalKind, Symbol};
 use crate::types::Tag;
 
-/// Labels of the cases of a `switch` that were parsed.
+/// Labels of the preceding cases of a `switch`.
 #[derive(Default)]
 struct Labels {
     values: Vec<Literal>,
@@ -20,22 +20,22 @@ struct Labels {
 
 impl Parser<'_> {
     pub(super) fn switch_statement(&mut self) -> Parsed<StmtId> {
-        self.take()?;
+        self.advance()?;
         let start = self.previous;
         let value = self.expression()?;
         self.expect(Op::BraceLeft)?;
         let mut cases = Vec::new();
-        let mut places = Vec::new();
-        while !self.at(Op::BraceRight)? {
-            let (case, place) = self.case()?;
+        let mut spans = Vec::new();
+        while !self.is_next(Op::BraceRight)? {
+            let (case, case_spans) = self.case()?;
             cases.push(case);
-            places.push(place);
+            spans.push(case_spans);
         }
         self.expect(Op::BraceRight)?;
-        self.since(start);
+        self.set_node_span_from(start);
         let by_value = cases.iter().any(|case: &Case| !case.values.is_empty());
         let by_type = cases.iter().any(|case| !case.types.is_empty());
-        self.check_cases(value, &mut cases, &places)?;
+        self.check_cases(value, &mut cases, &spans)?;
         let stmt = self.stmt(StmtKind::Switch(Switch { value, cases }.into()));
         if by_value && by_type {
             let text = crate::describe::stmt(self.program, stmt);
@@ -45,7 +45,8 @@ impl Parser<'_> {
         Ok(stmt)
     }
 
-    /// Parses a case; its labels are checked when the switch is complete. Returns it with the places of its labels and of itself.
+    /// Parses a case; its labels are checked when the switch is complete. Returns the case with the spans of
+    /// its labels and of itself.
     fn case(&mut self) -> Parsed<(Case, [Span; 2])> {
         let mut case =
             Case { values: Vec::new(), types: Vec::new(), default: false, body: self.null };
@@ -57,7 +58,7 @@ impl Parser<'_> {
         let label = self.previous;
         let mut labels = label;
         if !case.default {
-            if self.at_word(Word::Type)? {
+            if self.is_next_word(Word::Type)? {
                 self.case_types(&mut case)?;
             } else {
                 case.values = self.expression_list()?;
@@ -70,12 +71,12 @@ impl Parser<'_> {
         let start = self.previous;
         let stmts = self.statements()?;
         let ends = stmts.last().copied().is_some_and(|last| self.ends_case(last));
-        self.set_here(
+        self.set_node_span(
             stmts.first().map_or(start, |first| self.program.stmts[*first].span).to(self.previous),
         );
         let stmts_before = stmts.iter().rev().nth(1).map(|stmt| self.program.stmts[*stmt].span);
         case.body = self.stmt(StmtKind::List(stmts));
-        // The place of a case is that of its last two statements, or of its only one and the label.
+        // The span of a case is that of its last two statements, or of its label and its only statement.
         let whole = match stmts_before {
             Some(before) => Span { first: before.last, ..before }.to(self.previous),
             None => label.to(self.previous),
@@ -93,23 +94,23 @@ impl Parser<'_> {
         &mut self,
         value: ExprId,
         cases: &mut [Case],
-        places: &[[Span; 2]],
+        spans: &[[Span; 2]],
     ) -> Parsed<()> {
         let mut seen = Labels::default();
         let mut default: Option<(Vec<u8>, Span)> = None;
-        for (case, [labels, whole]) in cases.iter_mut().zip(places) {
+        for (case, [labels, whole]) in cases.iter_mut().zip(spans) {
             if !case.values.is_empty() {
                 self.check_case_values(value, case, *labels, &mut seen.values)?;
             }
             self.check_case_types(value, case, *whole, &mut seen.types);
             if case.default {
                 let text = crate::describe::case(self.program, case, self.body());
-                if let Some((first, place)) = &default {
-                    let (first, place) = (first.clone(), *place);
+                if let Some((first, span)) = &default {
+                    let (first, span) = (first.clone(), *span);
                     self.error_about_both(
                         "multiple default labels",
                         &Object::Text(&text, *whole),
-                        &Object::Text(&first, place),
+                        &Object::Text(&first, span),
                     );
                 } else {
                     default = Some((text, *whole));
@@ -119,7 +120,8 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Whether the statement ends a case: `break`, `fallthrough`, `return`, or a block that ends in one of them.
+    /// Whether the statement ends a case: `break`, `fallthrough`, `return`, or a block that ends in one of
+    /// them.
     fn ends_case(&self, stmt: StmtId) -> bool {
         let mut stmt = stmt;
         loop {
@@ -134,7 +136,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Reports labels with types that the value cannot have, or that were labels before.
+    /// Reports type labels that the value cannot have, or that are duplicates.
     fn check_case_types(&mut self, value: ExprId, case: &Case, span: Span, seen: &mut Vec<TypeId>) {
         let from = self.ty(value);
         for (ty, _) in &case.types {
@@ -162,7 +164,7 @@ impl Parser<'_> {
             let mut local = None;
             if self.accept_word(Word::As)? {
                 let name = self.identifier()?;
-                self.set_here(self.previous);
+                self.set_node_span(self.previous);
                 let module = self.module;
                 let full = self.full_name(module, &name);
                 local = Some(match self.lookup(&name) {
@@ -178,7 +180,7 @@ impl Parser<'_> {
                     }
                     None => {
                         let added = self.add_local(full, ty, LocalKind::Variable);
-                        // It is known after the block, too.
+                        // The local is visible after the block, too.
                         if let Some(block) = self.scope().blocks.last_mut() {
                             block.retain(|local| *local != added);
                         }
@@ -195,7 +197,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Whether a label is written as a constant: a literal, perhaps with a sign, or the name of one.
+    /// Whether a label is a constant in the source: a literal, optionally with a sign, or the name of a
+    /// constant.
     fn is_constant_label(&self, label: ExprId) -> bool {
         match &self.program.exprs[label].kind {
             ExprKind::Literal(_) => true,
@@ -210,12 +213,12 @@ impl Parser<'_> {
         }
     }
 
-    /// Checks that the labels of a case are constants of the type of the value, and new.
+    /// Checks that the labels of a case are distinct constants of the type of the value.
     fn check_case_values(
         &mut self,
         value: ExprId,
         case: &mut Case,
-        place: Span,
+        span: Span,
         seen: &mut Vec<Literal>,
     ) -> Parsed<()> {
         let labels = std::mem::take(&mut case.values);
@@ -228,7 +231,7 @@ impl Parser<'_> {
             let texts = labels.iter().map(|label| crate::describe::expr(self.program, *label));
             let text = texts.collect::<Vec<_>>().join(&b", "[..]);
             let message = "case expression type differs from switch type";
-            let both = (&Object::Text(&text, place), &Object::Expr(value));
+            let both = (&Object::Text(&text, span), &Object::Expr(value));
             self.error_about_both(message, both.0, both.1);
             return Ok(());
         }

@@ -1,14 +1,14 @@
-//! The messages for scripts, and that no text makes the parser panic.
+//! The messages for scripts; no input makes the parser panic.
 
 use super::{Input, ParseEnd, Parser};
 use crate::command::collected;
 use crate::evaluate::CheckOnly;
 use crate::program::Program;
 
-/// The lines that are said of `code`, and how parsing ended.
+/// The messages for `code`, and how parsing ended.
 fn parse(code: &[u8]) -> (Vec<String>, Result<(), ParseEnd>) {
     let code = code.to_vec();
-    // The limits on nesting are for the stack that the command has.
+    // The limits on nesting assume the command's stack size.
     let thread = std::thread::Builder::new().stack_size(1 << 29).spawn(move || {
         let (diagnostics, all) = collected();
         let mut program = Program { diagnostics, ..Program::default() };
@@ -27,7 +27,7 @@ fn parse(code: &[u8]) -> (Vec<String>, Result<(), ParseEnd>) {
 }
 
 #[test]
-fn right_scripts_are_silent() {
+fn valid_scripts_have_no_messages() {
     let code = b"module M;
         export { type R: record { a: count &default=1; b: set[addr] &optional; }; global e: event(r: R); }
         event M::e(r: R) &priority=5 { if ( r?$b && 10.0.0.1 in r$b ) print r$a + 1; }
@@ -210,7 +210,7 @@ fn only_statements_follow_statements_at_file_level() {
 }
 
 #[test]
-fn errors_name_the_lines_that_zeek_names() {
+fn errors_report_the_same_lines_as_zeek() {
     let all = [
         (
             "global s: set[string] = {\n\"a\",\n\"b\",\n5,\n};",
@@ -245,9 +245,10 @@ fn errors_name_the_lines_that_zeek_names() {
     }
 }
 
-/// What nothing can run is reported by name, handlers first, then functions; what only such a handler would call is, too.
+/// Unreachable handlers and functions are reported by name, handlers first; so are functions that only such a
+/// handler calls.
 #[test]
-fn handlers_and_functions_that_nothing_can_run_are_reported() {
+fn unreachable_handlers_and_functions_are_reported() {
     let code = "global declared: event(); global handled: event(); event handled() { }\n\
                 export { global exported: event(); } event exported() { }\n\
                 event by_alone() { } event alone() { schedule 1 sec { by_alone() }; }\n\
@@ -282,7 +283,7 @@ fn handlers_and_functions_that_nothing_can_run_are_reported() {
 }
 
 #[test]
-fn sets_in_braces_are_united() {
+fn sets_in_braces_are_merged() {
     each_is_reported(&[
         ("event e() { local l = set(1); local s: set[count] = { l, l }; s += { l }; }", &[]),
         (
@@ -320,7 +321,7 @@ fn a_record_whose_constructor_failed_is_shown_with_its_fields() {
 }
 
 #[test]
-fn places_of_break_are_checked_in_scripts_without_other_errors() {
+fn misplaced_breaks_are_reported_in_scripts_without_other_errors() {
     each_is_reported(&[(
         "function g() { local x: string = 5; break; }",
         &["error @ type clash in assignment (x = 5)"],
@@ -345,7 +346,7 @@ fn the_first_syntax_error_ends_parsing() {
 }
 
 #[test]
-fn deep_nesting_is_an_error_and_no_overflow() {
+fn deep_nesting_is_an_error_and_does_not_overflow_the_stack() {
     for (open, close) in [("(", ")"), ("!", ""), ("[", "]"), ("-", "")] {
         let code = format!("global x = {}1{};", open.repeat(100_000), close.repeat(100_000));
         let (lines, result) = parse(code.as_bytes());
@@ -357,7 +358,7 @@ fn deep_nesting_is_an_error_and_no_overflow() {
 }
 
 #[test]
-fn damaged_scripts_make_no_panic() {
+fn damaged_scripts_do_not_panic() {
     let seeds: [&[u8]; 3] = [
         b"type R: record { a: count; b: table[string, addr] of vector of R &optional; } &log; redef record R += { c: int &default=3; };",
         b"@if ( T ) event f(a: count, b: string) { when [a] ( a > 3 ) print b; timeout 3 sec { print a; } } @else @endif hook h() { break; }",

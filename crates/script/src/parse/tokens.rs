@@ -1,4 +1,4 @@
-//! The token ahead, places, and syntax errors.
+//! The lookahead token, spans, and syntax errors.
 
 use super::{NextToken, ParseEnd, Parsed, Parser};
 use crate::diagnostics::{Diagnostic, Severity, Subjects};
@@ -11,14 +11,14 @@ impl Parser<'_> {
     pub(super) fn peek(&mut self) -> Parsed<&Token> {
         if self.next_token.is_none() {
             let ahead = self.read()?;
-            self.lexed = ahead.span;
+            self.last_lexed = ahead.span;
             self.next_token = Some(ahead);
         }
         Ok(self.next_token.as_ref().map_or(&Token::End, |ahead| &ahead.token))
     }
 
-    /// Takes the token ahead.
-    pub(super) fn take(&mut self) -> Parsed<Token> {
+    /// Consumes the next token.
+    pub(super) fn advance(&mut self) -> Parsed<Token> {
         self.peek()?;
         Ok(match self.next_token.take() {
             Some(ahead) => {
@@ -30,54 +30,54 @@ impl Parser<'_> {
         })
     }
 
-    /// Takes the operator `op` where it is ahead.
+    /// Consumes the operator `op` if it is next.
     pub(super) fn accept(&mut self, op: Op) -> Parsed<bool> {
         let found = *self.peek()? == Token::Op(op);
         if found {
-            self.take()?;
+            self.advance()?;
         }
         Ok(found)
     }
 
-    /// Takes the word where it is ahead.
+    /// Consumes the word if it is next.
     pub(super) fn accept_word(&mut self, word: Word) -> Parsed<bool> {
         let found = *self.peek()? == Token::Word(word);
         if found {
-            self.take()?;
+            self.advance()?;
         }
         Ok(found)
     }
 
-    /// Whether the operator is ahead.
-    pub(super) fn at(&mut self, op: Op) -> Parsed<bool> {
+    /// Whether the operator is next.
+    pub(super) fn is_next(&mut self, op: Op) -> Parsed<bool> {
         Ok(*self.peek()? == Token::Op(op))
     }
 
-    /// Whether the word is ahead.
-    pub(super) fn at_word(&mut self, word: Word) -> Parsed<bool> {
+    /// Whether the word is next.
+    pub(super) fn is_next_word(&mut self, word: Word) -> Parsed<bool> {
         Ok(*self.peek()? == Token::Word(word))
     }
 
-    /// Takes the operator, which must be there.
+    /// Consumes the operator; an error if it is not next.
     pub(super) fn expect(&mut self, op: Op) -> Parsed<()> {
         if self.accept(op)? { Ok(()) } else { Err(self.expected(op.text())) }
     }
 
-    /// Takes the word, which must be there.
+    /// Consumes the word; an error if it is not next.
     pub(super) fn expect_word(&mut self, word: Word) -> Parsed<()> {
         if self.accept_word(word)? { Ok(()) } else { Err(self.expected(word.text())) }
     }
 
-    /// Takes an identifier, which must be there, and returns its text.
+    /// Consumes an identifier and returns its text; an error if none is next.
     pub(super) fn identifier(&mut self) -> Parsed<String> {
         if *self.peek()? != Token::Ident {
             return Err(self.expected("an identifier"));
         }
-        self.take()?;
+        self.advance()?;
         Ok(self.text_of(self.previous))
     }
 
-    /// Takes an identifier that does not begin with `::`.
+    /// Consumes an identifier that does not begin with `::`.
     pub(super) fn plain_identifier(&mut self) -> Parsed<String> {
         self.peek()?;
         let global = self.next_token.as_ref().is_some_and(|ahead| {
@@ -86,7 +86,7 @@ impl Parser<'_> {
         if global { Err(self.syntax_error()) } else { self.identifier() }
     }
 
-    /// The source text of a place.
+    /// The source text of a span.
     pub(super) fn text_of(&self, span: Span) -> String {
         let text = self
             .program
@@ -97,38 +97,38 @@ impl Parser<'_> {
         String::from_utf8_lossy(text.unwrap_or(&[])).into_owned()
     }
 
-    /// New objects get the place of `span`.
-    pub(super) fn set_here(&mut self, span: Span) {
-        self.here = span;
+    /// Sets the span of new nodes.
+    pub(super) fn set_node_span(&mut self, span: Span) {
+        self.node_span = span;
     }
 
-    /// New objects get the stretch from `from` to the token that was taken last.
-    pub(super) fn since(&mut self, from: Span) {
-        self.here = from.to(self.previous);
+    /// Sets the span of new nodes: from `from` to the last consumed token.
+    pub(super) fn set_node_span_from(&mut self, from: Span) {
+        self.node_span = from.to(self.previous);
     }
 
-    /// Reports a syntax error at the token ahead, where `wanted` should be.
-    pub(super) fn expected(&mut self, wanted: &'static str) -> ParseEnd {
-        self.wanted = Some(wanted);
+    /// Reports a syntax error at the next token, where `token` is expected.
+    pub(super) fn expected(&mut self, token: &'static str) -> ParseEnd {
+        self.expected_token = Some(token);
         self.syntax_error()
     }
 
-    /// Reports a syntax error at the token ahead.
+    /// Reports a syntax error at the next token.
     pub(super) fn syntax_error(&mut self) -> ParseEnd {
         self.unexpected("syntax error");
         ParseEnd::Syntax
     }
 
-    /// Reports that the file ends where the lexer is.
+    /// Reports a syntax error at the end of the file.
     pub(super) fn syntax_error_at_end(&mut self) -> ParseEnd {
-        let span = self.lexed;
+        let span = self.last_lexed;
         let file = self.program.sources.files.find(span.file).map(|file| file.path.clone());
         let text = format!("syntax error, at end of file {}", file.unwrap_or_default());
         self.report_syntax(Severity::Error, span, &text);
         ParseEnd::Syntax
     }
 
-    /// Reports an error with the token ahead in it.
+    /// Reports an error that shows the next token.
     pub(super) fn unexpected(&mut self, message: &str) {
         let ahead = self.next_token.clone();
         let Some(NextToken { token, span }) = ahead else {
@@ -148,7 +148,7 @@ impl Parser<'_> {
         self.near(message, span);
     }
 
-    /// Reports an error with the token at `span` in it.
+    /// Reports an error that shows the token at `span`.
     pub(super) fn near(&mut self, message: &str, span: Span) {
         let mut text = format!("{message}, at or near \"{}\"", self.text_of(span));
         if let Some(file) = self
@@ -161,23 +161,24 @@ impl Parser<'_> {
         self.error_here(&text);
     }
 
-    /// Reports an error at the line that is being read.
+    /// Reports an error at the current line.
     pub(super) fn error_here(&mut self, message: &str) {
         self.report_here(Severity::Error, message);
     }
 
-    /// Reports something at the line that is being read.
+    /// Reports a message at the current line.
     pub(super) fn report_here(&mut self, severity: Severity, message: &str) {
-        let line = Span { first: self.lexed.last, ..self.lexed };
+        let line = Span { first: self.last_lexed.last, ..self.last_lexed };
         self.report_syntax(severity, line, message);
     }
 
-    /// Reports something with the token before and what should stand there.
+    /// Reports a message with the previous and the expected token.
     fn report_syntax(&mut self, severity: Severity, span: Span, message: &str) {
         let location = self.program.sources.location(span);
-        let (other, expected) = (self.previous, self.wanted.take());
-        // A file that is over left it open.
-        let is_over = |bracket: &&Span| self.open.iter().all(|open| open.file != bracket.file);
+        let (other, expected) = (self.previous, self.expected_token.take());
+        // A closed file left the bracket open.
+        let is_over =
+            |bracket: &&Span| self.open_files.iter().all(|open| open.file != bracket.file);
         let is_here = |bracket: &&Span| {
             let here = if span.is_somewhere() { span } else { other };
             bracket.file == here.file
@@ -190,7 +191,7 @@ impl Parser<'_> {
         self.program.emit(&Diagnostic { severity, span, location, text, about });
     }
 
-    /// Reports a fatal error at the line that is being read.
+    /// Reports a fatal error at the current line.
     pub(super) fn fatal_here(&mut self, message: &str) -> ParseEnd {
         self.report_here(Severity::Fatal, message);
         ParseEnd::Fatal
@@ -199,7 +200,7 @@ impl Parser<'_> {
     /// Reports an error about an object.
     pub(super) fn error_about(&mut self, message: &str, object: &Object<'_>) {
         if matches!(object, Object::Global(_)) {
-            self.program.near = Some(self.previous);
+            self.program.parser_span = Some(self.previous);
         }
         self.program.report_about(Severity::Error, message, object, None);
     }
@@ -214,14 +215,14 @@ impl Parser<'_> {
         self.program.report_about(Severity::Error, message, object, Some(other));
     }
 
-    /// Reads the next token behind directives and ends of files.
+    /// Reads the next token; executes directives and continues after the end of a file.
     fn read(&mut self) -> Parsed<NextToken> {
         loop {
-            if self.open.is_empty() && !self.open_next()? {
+            if self.open_files.is_empty() && !self.open_next()? {
                 let file = self.last_file.unwrap_or(Span::NOWHERE.file);
                 return Ok(NextToken { token: Token::End, span: Span { file, ..Span::NOWHERE } });
             }
-            let Some(open) = self.open.last_mut() else { continue };
+            let Some(open) = self.open_files.last_mut() else { continue };
             let lexed = open.lexer.next_token();
             let span = Span {
                 file: open.file,
@@ -231,12 +232,12 @@ impl Parser<'_> {
                 end: lexed.end,
             };
             if lexed.token != Token::End {
-                self.lexed = span;
+                self.last_lexed = span;
             }
             match lexed.error {
                 Some(LexError::Error(message)) => {
                     self.error_here(&message);
-                    // What is no token is left out.
+                    // An invalid character is skipped.
                     if lexed.token == Token::Bad {
                         continue;
                     }

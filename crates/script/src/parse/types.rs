@@ -15,7 +15,7 @@ use crate::types::{
 };
 
 impl Parser<'_> {
-    /// A type.
+    /// Parses a type.
     pub(super) fn type_(&mut self) -> Parsed<TypeId> {
         self.deeper(Self::type_inner)
     }
@@ -27,7 +27,7 @@ impl Parser<'_> {
                 return Err(self.syntax_error());
             }
             let name = self.identifier()?;
-            self.set_here(self.previous);
+            self.set_node_span(self.previous);
             return Ok(self.named_type(&name));
         };
         let simple = match word {
@@ -51,31 +51,31 @@ impl Parser<'_> {
             | Word::Function
             | Word::Event
             | Word::Hook => {
-                self.take()?;
+                self.advance()?;
                 let start = self.previous;
                 return self.compound(word, start);
             }
             Word::File => {
-                self.take()?;
-                self.set_here(self.previous);
+                self.advance()?;
+                self.set_node_span(self.previous);
                 if self.accept_word(Word::Of)? {
                     self.type_()?;
                 }
                 return Ok(TypeId::FILE);
             }
             Word::Opaque => {
-                self.take()?;
+                self.advance()?;
                 let start = self.previous;
                 self.expect_word(Word::Of)?;
                 let name = self.identifier()?;
-                self.since(start);
+                self.set_node_span_from(start);
                 let name = self.program.names.intern(&name);
                 return Ok(self.new_type(Type::Opaque(name)));
             }
             _ => return Err(self.syntax_error()),
         };
-        self.take()?;
-        self.set_here(self.previous);
+        self.advance()?;
+        self.set_node_span(self.previous);
         Ok(simple)
     }
 
@@ -112,20 +112,20 @@ impl Parser<'_> {
                 let index = self.index_types()?;
                 self.expect_word(Word::Of)?;
                 let value = self.type_()?;
-                self.since(start);
+                self.set_node_span_from(start);
                 let ty = self.table_type(index.clone(), Some(value));
                 Ok(if self.check_index_types(&index, ty) { ty } else { TypeId::ERROR })
             }
             Word::Set => {
                 let index = self.index_types()?;
-                self.since(start);
+                self.set_node_span_from(start);
                 let ty = self.table_type(index.clone(), None);
                 Ok(if self.check_index_types(&index, ty) { ty } else { TypeId::ERROR })
             }
             Word::Vector => {
                 self.expect_word(Word::Of)?;
                 let element = self.type_()?;
-                self.since(start);
+                self.set_node_span_from(start);
                 Ok(if element == TypeId::ERROR { element } else { self.vector_of(element) })
             }
             Word::Record => {
@@ -133,17 +133,17 @@ impl Parser<'_> {
                 let fields = self.fields()?;
                 let last = self.previous;
                 self.expect(Op::BraceRight)?;
-                self.set_here(start.to(last));
+                self.set_node_span(start.to(last));
                 Ok(self.new_type(Type::Record(RecordType { fields })))
             }
             Word::Enum => {
                 self.expect(Op::BraceLeft)?;
-                self.set_here(self.previous);
+                self.set_node_span(self.previous);
                 let ty = self.new_type(Type::Enum(EnumType::default()));
                 self.enum_values(ty, false)?;
                 self.expect(Op::BraceRight)?;
-                self.since(start);
-                let here = self.here;
+                self.set_node_span_from(start);
+                let here = self.node_span;
                 self.program.types.data_mut(ty).span = here;
                 Ok(ty)
             }
@@ -167,7 +167,7 @@ impl Parser<'_> {
         Ok(index)
     }
 
-    /// Whether the types can be those of the index of `table`; reports where not.
+    /// Whether the types are valid for the index of `table`; reports an error if not.
     pub(super) fn check_index_types(&mut self, index: &[TypeId], table: TypeId) -> bool {
         for ty in index {
             if *ty == TypeId::ERROR {
@@ -185,7 +185,7 @@ impl Parser<'_> {
         true
     }
 
-    /// The part of the type that has no hash: `any`, `file`, `opaque` or `type`.
+    /// The kind of a component type that cannot be hashed: `any`, `file`, `opaque` or `type`.
     fn unsupported_in_index(&self, ty: TypeId, depth: usize) -> Option<&'static str> {
         if depth > 100 {
             return None;
@@ -205,21 +205,21 @@ impl Parser<'_> {
         }
     }
 
-    /// The fields of a record, up to the brace.
+    /// Parses the fields of a record, up to the brace.
     pub(super) fn fields(&mut self) -> Parsed<Vec<Field>> {
         let mut fields: Vec<Field> = Vec::new();
         let mut duplicates = Vec::new();
-        while !self.at(Op::BraceRight)? {
+        while !self.is_next(Op::BraceRight)? {
             let name = self.plain_identifier()?;
             let start = self.previous;
             self.expect(Op::Colon)?;
             let ty = self.type_()?;
             let attrs = self.attributes()?;
-            self.since(start);
+            self.set_node_span_from(start);
             self.expect(Op::Semicolon)?;
             let attrs = self.check_attrs(attrs, ty, AttributeTarget::Field);
             let symbol = self.program.names.intern(&name);
-            let span = self.here;
+            let span = self.node_span;
             if fields.iter().any(|field| field.name == symbol) {
                 duplicates.push(name);
             }
@@ -227,7 +227,7 @@ impl Parser<'_> {
         }
         if !duplicates.is_empty() {
             let brace = self.next_token.as_ref().map_or(self.previous, |ahead| ahead.span);
-            self.set_here(brace);
+            self.set_node_span(brace);
         }
         for name in duplicates {
             self.error_here(&format!("duplicate field '{name}' found in record definition"));
@@ -235,32 +235,32 @@ impl Parser<'_> {
         Ok(fields)
     }
 
-    /// Parameters and result of a function, event or hook.
+    /// Parses the parameters and the result of a function, event or hook.
     pub(super) fn signature(&mut self, flavor: Flavor) -> Parsed<TypeId> {
         self.expect(Op::ParenLeft)?;
         let start = self.previous;
         let params = self.params()?;
         self.expect(Op::ParenRight)?;
         let mut result = if flavor == Flavor::Hook { TypeId::BOOL } else { TypeId::VOID };
-        // The place is that of what was read last.
-        let mut place = params.last().map_or(start.to(self.previous), |param| param.span);
+        // The span is that of the last parsed item.
+        let mut span = params.last().map_or(start.to(self.previous), |param| param.span);
         self.result_written = false;
         let mut written = false;
         self.event_result = false;
         if flavor != Flavor::Hook && self.accept(Op::Colon)? {
             let given = self.type_()?;
-            place = self.previous;
+            span = self.previous;
             match flavor {
                 Flavor::Function | Flavor::Hook => (written, result) = (true, given),
                 Flavor::Event => self.event_result = given != TypeId::VOID,
             }
         }
         self.result_written = written;
-        self.set_here(place);
+        self.set_node_span(span);
         Ok(self.func_type(flavor, params, result))
     }
 
-    /// The type of a function. Events and hooks have their own parameters as the canonical prototype.
+    /// The type of a function. For events and hooks, its parameters are the canonical prototype.
     pub(super) fn func_type(
         &mut self,
         flavor: Flavor,
@@ -280,7 +280,7 @@ impl Parser<'_> {
             let text = format!("required parameter '{name}' must precede default parameters");
             self.error_about(&text, &Object::Type(params));
         }
-        let span = self.here;
+        let span = self.node_span;
         let prototypes = if flavor == Flavor::Function {
             Vec::new()
         } else {
@@ -295,24 +295,24 @@ impl Parser<'_> {
         }))
     }
 
-    /// Parameters, up to the parenthesis.
+    /// Parses parameters, up to the parenthesis.
     pub(super) fn params(&mut self) -> Parsed<Vec<Field>> {
         let mut params: Vec<Field> = Vec::new();
-        while !self.at(Op::ParenRight)? {
+        while !self.is_next(Op::ParenRight)? {
             let name = self.plain_identifier()?;
             let start = self.previous;
             self.expect(Op::Colon)?;
             let ty = self.type_()?;
             let attrs = self.attributes()?;
-            self.since(start);
-            // As it was written: `&default` makes a field optional, too.
+            self.set_node_span_from(start);
+            // As written in the source: `&default` makes a field optional, too.
             if find_attr(&attrs, AttrKind::Optional).is_some() {
                 let message = "&optional is only valid for record fields";
-                self.error_about(message, &Object::Attrs(&attrs, self.here));
+                self.error_about(message, &Object::Attrs(&attrs, self.node_span));
             }
             let attrs = self.check_attrs(attrs, ty, AttributeTarget::Field);
             let symbol = self.program.names.intern(&name);
-            let span = self.here;
+            let span = self.node_span;
             if params.iter().any(|param| param.name == symbol) {
                 self.error_here(&format!("duplicate field '{name}' found in record definition"));
             }
@@ -320,14 +320,14 @@ impl Parser<'_> {
             if !self.accept(Op::Comma)? && !self.accept(Op::Semicolon)? {
                 break;
             }
-            if self.at(Op::ParenRight)? {
+            if self.is_next(Op::ParenRight)? {
                 return Err(self.syntax_error());
             }
         }
         Ok(params)
     }
 
-    /// The names of an enum, up to the brace. With `redef` they are added to an existing one.
+    /// Parses the names of an enum, up to the brace. With `redef`, they are added to an existing enum.
     pub(super) fn enum_values(&mut self, ty: TypeId, redef: bool) -> Parsed<()> {
         let mut explicit: Option<bool> = None;
         if redef && let Some(known) = self.program.types.enumeration(ty) {
@@ -336,10 +336,10 @@ impl Parser<'_> {
         loop {
             let name = self.identifier()?;
             let span = self.previous;
-            self.set_here(span);
+            self.set_node_span(span);
             let is_explicit = self.accept(Op::Assign)?;
             let value = if is_explicit { self.enum_number()? } else { None };
-            // A name that does not fit the others leaves those behind it as they are.
+            // An inconsistent name does not affect the checks of the names after it.
             let fits = explicit.is_none_or(|explicit| explicit == is_explicit);
             if fits {
                 explicit = Some(is_explicit);
@@ -349,9 +349,9 @@ impl Parser<'_> {
                 );
             }
             let attrs = self.attributes()?;
-            self.set_here(span);
+            self.set_node_span(span);
             self.add_enum_value(ty, &name, value, attrs);
-            if !self.accept(Op::Comma)? || self.at(Op::BraceRight)? {
+            if !self.accept(Op::Comma)? || self.is_next(Op::BraceRight)? {
                 break;
             }
         }
@@ -363,7 +363,7 @@ impl Parser<'_> {
 
     fn enum_number(&mut self) -> Parsed<Option<i64>> {
         let negative = self.accept(Op::Minus)?;
-        let token = self.take()?;
+        let token = self.advance()?;
         let Token::Literal(literal) = token else {
             if token == Token::Ident {
                 return Err(self.constant_syntax_error());
@@ -402,8 +402,8 @@ impl Parser<'_> {
         let number = value.unwrap_or(next);
         if let Some(global) = self.program.globals.find(full) {
             let known = self.program.globals[global].clone();
-            // A name may be declared twice where both declarations agree.
-            let names = (self.type_data(known.ty).name, self.type_data(ty).name.or(self.naming));
+            // A name may be declared twice if both declarations agree.
+            let names = (self.type_data(known.ty).name, self.type_data(ty).name.or(self.type_name));
             let same = (known.ty == ty || names.0 == names.1)
                 && known.kind == GlobalKind::EnumValue(number);
             if same
@@ -418,7 +418,7 @@ impl Parser<'_> {
                 let type_name = self.enum_name(ty);
                 let message =
                     format!("conflicting definition of enum value '{shown}' in type '{type_name}'");
-                let here = self.here;
+                let here = self.node_span;
                 let (first, second) = (
                     self.program.sources.location(here),
                     self.program.sources.location(known.span),
@@ -458,11 +458,11 @@ impl Parser<'_> {
     }
 
     fn enum_name(&self, ty: TypeId) -> String {
-        let name = self.type_data(ty).name.or(self.naming);
+        let name = self.type_data(ty).name.or(self.type_name);
         name.map_or(String::new(), |name| self.program.name(name).to_owned())
     }
 
-    /// Gives the type `ty` the name `name`: records and enums without a name take it, others are copied.
+    /// Names the type `ty` `name`: an unnamed record or enum gets the name, other types are copied.
     pub(super) fn name_type(&mut self, ty: TypeId, name: Name) -> TypeId {
         let data = self.program.types.data(ty);
         let new = if matches!(data.ty, Type::Record(_) | Type::Enum(_)) && data.name.is_none() {
@@ -472,7 +472,7 @@ impl Parser<'_> {
             if let Some(original) = copy.name {
                 self.program.aliases.push((name, original));
             }
-            let new = self.program.types.add(copy.ty, self.here);
+            let new = self.program.types.add(copy.ty, self.node_span);
             if matches!(self.program.types.tag(ty), Tag::Record | Tag::Enum) {
                 self.program.types.data_mut(new).aliases.push(name);
                 let original = self.type_data(ty).name;

@@ -1,5 +1,5 @@
-//! Warnings of what nothing can run: handlers of events and hooks that no other module sees and that nothing raises, and such functions
-//! that nothing calls.
+//! Warnings about unreachable code: handlers of events and hooks that no other module sees and nothing raises,
+//! and functions that nothing calls.
 
 use super::Parser;
 use crate::diagnostics::Severity;
@@ -10,9 +10,9 @@ use crate::symbols::GlobalKind;
 use crate::types::{Attr, AttrKind, Flavor};
 
 /// A set of globals.
-struct Marks(Vec<bool>);
+struct GlobalSet(Vec<bool>);
 
-impl Marks {
+impl GlobalSet {
     /// Adds a global. Returns whether it is new.
     fn add(&mut self, global: GlobalId) -> bool {
         self.0.get_mut(global.index()).is_some_and(|mark| !std::mem::replace(mark, true))
@@ -23,18 +23,18 @@ impl Marks {
     }
 }
 
-/// The signature file that a name means.
+/// The path of the signature file `name`.
 pub(crate) fn signature_file(name: &str, search_path: &[String]) -> Option<std::path::PathBuf> {
     super::find::signatures(name, "", search_path)
 }
 
 impl Parser<'_> {
-    /// Marks what signatures refer to as used.
+    /// GlobalSet identifiers in signatures as used.
     pub(super) fn use_signatures(&mut self) {
         let files = self.program.command_signatures.iter().chain(&self.program.signature_files);
         let mut names = Vec::new();
         for file in files.filter(|file| !crate::command::signatures::is_native(file)) {
-            // What cannot be read is reported later.
+            // Unreadable files are reported later.
             let text = std::fs::read(&**file).unwrap_or_default();
             names.extend(crate::signature::references(&text));
         }
@@ -49,8 +49,8 @@ impl Parser<'_> {
 
     /// Emits the warnings.
     pub(super) fn report_unused(&mut self) {
-        let mut reached = Marks(vec![false; self.program.globals.arena.len()]);
-        // What initializers and statements of files refer to.
+        let mut reached = GlobalSet(vec![false; self.program.globals.arena.len()]);
+        // Initializers and statements at file level are roots.
         let mut open = self.scopes.first().map_or(Vec::new(), |scope| scope.globals.clone());
         let mut functions = Vec::new();
         for (id, global) in self.program.globals.arena.iter() {
@@ -88,7 +88,7 @@ impl Parser<'_> {
         files.any(|(_, file)| file.path.ends_with("base/init-bare.zeek"))
     }
 
-    /// Whether something that scripts do not show may raise an event, or call a hook or a function.
+    /// Whether the engine may raise an event, or call a hook or a function.
     fn may_run(&self, id: GlobalId, flavor: Flavor) -> bool {
         let global = &self.program.globals[id];
         let name = self.program.name(global.name);
@@ -96,11 +96,11 @@ impl Parser<'_> {
             return true;
         }
         match flavor {
-            // Without Zeek's scripts, scripts declare the events of the engine themselves.
+            // Without Zeek's scripts, user scripts declare the events of the engine.
             Flavor::Event if !self.has_base_scripts() => !self.undeclared_events.contains(&id),
             Flavor::Event => {
                 let file = self.program.sources.files.find(global.span.file);
-                // Spicy's analyzers raise the events that a file of this name handles.
+                // Spicy's analyzers raise the events whose handlers a file of this name contains.
                 let is_raised = file.is_some_and(|file| file.path.ends_with("spicy-events.zeek"));
                 global.exported && !self.undeclared_events.contains(&id)
                     || is_raised
@@ -114,8 +114,8 @@ impl Parser<'_> {
         self.program.report_about(Severity::Warning, message, &Object::Global(global), None);
     }
 
-    /// Marks globals, and all that they refer to.
-    fn reach(&self, mut open: Vec<GlobalId>, reached: &mut Marks) {
+    /// GlobalSet globals and everything that they refer to.
+    fn reach(&self, mut open: Vec<GlobalId>, reached: &mut GlobalSet) {
         while let Some(global) = open.pop() {
             if reached.add(global) {
                 self.add_references(global, &mut open);

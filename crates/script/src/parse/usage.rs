@@ -1,4 +1,4 @@
-//! What `-u` reports of locals: uses before an assignment, and assignments that nothing reads.
+//! Warnings of `-u` about locals: uses before an assignment, and assignments that are never read.
 
 use crate::ast::{ExprKind, LocalKind, StmtKind};
 use crate::diagnostics::Severity;
@@ -7,10 +7,10 @@ use crate::program::Program;
 use crate::report::Object;
 use crate::types::{AttrKind, Type, find_attr};
 
-/// Locals.
-type Set = IdSet<LocalId>;
+/// A set of locals.
+type LocalSet = IdSet<LocalId>;
 
-/// Reports what is wrong with the locals of all bodies; assignments that nothing reads where `unread` says so.
+/// Reports unset uses in all bodies; with `unread`, also assignments that are never read.
 pub(crate) fn report(program: &mut Program, unread: bool) {
     let bodies: Vec<BodyId> = program.bodies.iter().map(|(id, _)| id).collect();
     for body in bodies {
@@ -21,7 +21,7 @@ pub(crate) fn report(program: &mut Program, unread: bool) {
         forward.stmt(program.bodies[body].stmt);
         let undefined = forward.found;
         let mut backward = Backward::new(program, body);
-        backward.stmt(program.bodies[body].stmt, Set::default());
+        backward.stmt(program.bodies[body].stmt, LocalSet::default());
         let unused = if unread { backward.found } else { Vec::new() };
         for (expr, certain) in undefined {
             let message = if certain {
@@ -37,7 +37,7 @@ pub(crate) fn report(program: &mut Program, unread: bool) {
     }
 }
 
-/// The locals that an expression reads, in order of evaluation, captures among them.
+/// The locals that an expression reads, in order of evaluation, including captures.
 fn reads(program: &Program, expr: ExprId) -> Vec<(LocalId, ExprId)> {
     let mut found = Vec::new();
     crate::walk::expressions(program, expr, &mut |id| match &program.exprs[id].kind {
@@ -50,7 +50,7 @@ fn reads(program: &Program, expr: ExprId) -> Vec<(LocalId, ExprId)> {
     found
 }
 
-/// The parts of an assignment to locals that is a statement of its own.
+/// Target locals and value of an assignment statement.
 fn assignment(program: &Program, expr: ExprId) -> Option<(Vec<LocalId>, ExprId)> {
     let ExprKind::Assign(left, right) = program.exprs[expr].kind else { return None };
     let one = |id: ExprId| match program.exprs[id].kind {
@@ -66,12 +66,12 @@ fn assignment(program: &Program, expr: ExprId) -> Option<(Vec<LocalId>, ExprId)>
     }
 }
 
-/// Which locals are assigned, on all ways to a point and on any.
+/// Locals that are assigned on every path (`sure`) or on some path (`maybe`) to a point.
 #[derive(Clone, Default)]
 struct State {
-    sure: Set,
-    maybe: Set,
-    /// Whether control gets here.
+    sure: LocalSet,
+    maybe: LocalSet,
+    /// Whether the point is unreachable.
     ends: bool,
 }
 
@@ -94,11 +94,11 @@ impl State {
     }
 }
 
-/// Follows a body from its beginning.
+/// Forward data flow of a body.
 struct Forward<'p> {
     program: &'p Program,
-    /// Locals that begin without a value.
-    open: Set,
+    /// Locals that start unset.
+    unset: LocalSet,
     state: State,
     /// States at the `break`s of the innermost loop or `switch`.
     breaks: Vec<State>,
@@ -119,18 +119,18 @@ impl<'p> Forward<'p> {
                     && find_attr(&data.attrs, AttrKind::IsAssigned).is_none()
             })
         };
-        let open = body.inits.iter().filter(is_open).copied().collect();
-        Self { program, open, state: State::default(), breaks: Vec::new(), found: Vec::new() }
+        let unset = body.inits.iter().filter(is_open).copied().collect();
+        Self { program, unset, state: State::default(), breaks: Vec::new(), found: Vec::new() }
     }
 
     fn read(&mut self, expr: ExprId) {
         for (local, at) in reads(self.program, expr) {
-            if self.state.ends || !self.open.contains(&local) || self.state.sure.contains(&local) {
+            if self.state.ends || !self.unset.contains(&local) || self.state.sure.contains(&local) {
                 continue;
             }
             self.found.push((at, !self.state.maybe.contains(&local)));
             // Each local is reported once.
-            self.open.remove(&local);
+            self.unset.remove(&local);
         }
     }
 
@@ -187,7 +187,7 @@ impl<'p> Forward<'p> {
                     for local in case.types.iter().filter_map(|(_, local)| *local) {
                         entry.assign(local);
                     }
-                    // The case in front may fall through.
+                    // The previous case may fall through.
                     self.state = std::mem::take(&mut self.state).join(entry);
                     self.stmt(case.body);
                 }
@@ -241,14 +241,15 @@ impl<'p> Forward<'p> {
     }
 }
 
-/// Follows a body from its end.
+/// Backward data flow of a body.
 struct Backward<'p> {
     program: &'p Program,
-    /// Locals whose assignments may go unread.
-    exempt: Set,
-    /// What is read behind the innermost loop or `switch`, and at the beginning of its next turn.
-    scopes: Vec<(Set, Set)>,
-    /// Whether assignments are reported: not before the reads of a loop are known.
+    /// Locals whose assignments may be unread without a report.
+    exempt: LocalSet,
+    /// For each enclosing loop or `switch`: the locals that are live after it, and at the beginning of the next
+    /// iteration.
+    scopes: Vec<(LocalSet, LocalSet)>,
+    /// Whether assignments are reported. Not before the reads of a loop are known.
     reports: bool,
     found: Vec<ExprId>,
 }
@@ -259,8 +260,8 @@ impl<'p> Backward<'p> {
         let exempt = locals.iter().filter(|(_, local)| {
             local.kind == LocalKind::Capture || find_attr(&local.attrs, AttrKind::IsUsed).is_some()
         });
-        let mut exempt: Set = exempt.map(|(id, _)| id).collect();
-        // Attributes of locals read others.
+        let mut exempt: LocalSet = exempt.map(|(id, _)| id).collect();
+        // Attributes of locals read other locals.
         for (_, local) in locals.iter() {
             for expr in local.attrs.iter().filter_map(|attr| attr.expr) {
                 exempt.extend(reads(program, expr).into_iter().map(|(local, _)| local));
@@ -269,16 +270,16 @@ impl<'p> Backward<'p> {
         Self { program, exempt, scopes: Vec::new(), reports: true, found: Vec::new() }
     }
 
-    fn read(&self, expr: ExprId, live: &mut Set) {
+    fn read(&self, expr: ExprId, live: &mut LocalSet) {
         live.extend(reads(self.program, expr).into_iter().map(|(local, _)| local));
     }
 
-    fn effect(&mut self, expr: ExprId, mut live: Set) -> Set {
+    fn effect(&mut self, expr: ExprId, mut live: LocalSet) -> LocalSet {
         let Some((locals, right)) = assignment(self.program, expr) else {
             self.read(expr, &mut live);
             return live;
         };
-        // Calls and events have effects of their own.
+        // Calls and events have side effects.
         let acts = matches!(
             self.program.exprs[right].kind,
             ExprKind::Call(_) | ExprKind::Event(_) | ExprKind::Schedule(..)
@@ -298,8 +299,8 @@ impl<'p> Backward<'p> {
         live
     }
 
-    /// What is read from a statement on, where `live` is read behind it.
-    fn stmt(&mut self, id: StmtId, live: Set) -> Set {
+    /// The locals that are live before a statement, given those that are live after it.
+    fn stmt(&mut self, id: StmtId, live: LocalSet) -> LocalSet {
         let program = self.program;
         match &program.stmts[id].kind {
             StmtKind::List(list) => {
@@ -327,7 +328,7 @@ impl<'p> Backward<'p> {
             StmtKind::Switch(switch) => {
                 self.scopes.push((live.clone(), live.clone()));
                 let mut all = live.clone();
-                // The case behind may be fallen into.
+                // The statement may fall through to the next case.
                 let mut next = live;
                 for case in switch.cases.iter().rev() {
                     if let Some(scope) = self.scopes.last_mut() {
@@ -341,20 +342,20 @@ impl<'p> Backward<'p> {
                 all
             }
             StmtKind::Break => {
-                self.scopes.last().map(|(behind, _)| behind.clone()).unwrap_or_default()
+                self.scopes.last().map(|(after, _)| after.clone()).unwrap_or_default()
             }
             StmtKind::Next | StmtKind::Fallthrough => {
                 self.scopes.last().map(|(_, next)| next.clone()).unwrap_or_default()
             }
             StmtKind::Return(value) => {
-                let mut all = Set::default();
+                let mut all = LocalSet::default();
                 if let Some(value) = value {
                     self.read(*value, &mut all);
                 }
                 all
             }
             StmtKind::When(when) => {
-                let mut all = if when.returns { Set::default() } else { live };
+                let mut all = if when.returns { LocalSet::default() } else { live };
                 all.extend(when.captures.iter().map(|capture| capture.outer));
                 if let Some((length, _)) = when.timeout {
                     self.read(length, &mut all);
@@ -370,22 +371,22 @@ impl<'p> Backward<'p> {
         }
     }
 
-    /// A body that runs any number of times: what a turn reads is read behind each.
+    /// A body that runs any number of times: the locals that an iteration reads are live after each iteration.
     fn walk(
         &mut self,
         body: StmtId,
-        behind: Set,
+        after: LocalSet,
         condition: Option<ExprId>,
         vars: &[LocalId],
-    ) -> Set {
+    ) -> LocalSet {
         let reports = std::mem::replace(&mut self.reports, false);
-        let mut head = behind.clone();
+        let mut head = after.clone();
         if let Some(condition) = condition {
             self.read(condition, &mut head);
         }
         loop {
             let before = head.len();
-            self.scopes.push((behind.clone(), head.clone()));
+            self.scopes.push((after.clone(), head.clone()));
             let mut turn = self.stmt(body, head.clone());
             self.scopes.pop();
             for local in vars {
@@ -398,7 +399,7 @@ impl<'p> Backward<'p> {
         }
         self.reports = reports;
         if reports {
-            self.scopes.push((behind, head.clone()));
+            self.scopes.push((after, head.clone()));
             self.stmt(body, head.clone());
             self.scopes.pop();
         }

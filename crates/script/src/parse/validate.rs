@@ -1,4 +1,4 @@
-//! Checks of finished bodies: where `break`, `next` and `fallthrough` may stand.
+//! Checks of finished bodies: valid positions of `break`, `next` and `fallthrough`.
 
 use super::Parser;
 use crate::ast::StmtKind;
@@ -12,17 +12,17 @@ use crate::types::Flavor;
 struct StatementContext {
     in_loop: bool,
     in_switch: bool,
-    /// In a case whose label declares a variable.
+    /// Whether the statement is in a case whose label declares a variable.
     in_cast: bool,
 }
 
 impl Parser<'_> {
-    /// Queues the checks of a body: they are reported after everything was parsed.
+    /// Queues the checks of a body, which run after everything is parsed.
     pub(super) fn validate(&mut self, body: BodyId, flavor: Flavor) {
         self.unchecked.push((body, flavor));
     }
 
-    /// Reports `break` and `next` where they have no meaning, in all bodies that were parsed.
+    /// Reports misplaced `break` and `next` in all parsed bodies.
     pub(super) fn validate_all(&mut self) {
         for (body, flavor) in std::mem::take(&mut self.unchecked) {
             let stmt = self.program.bodies[body].stmt;

@@ -1,4 +1,4 @@
-//! `when`: condition, body and timeout body are one hidden closure.
+//! `when`: condition, body and timeout body form one hidden closure.
 
 use super::scope::{Scope, ScopeKind};
 use super::{Parsed, Parser};
@@ -10,14 +10,14 @@ use crate::source::Span;
 use crate::types::Tag;
 
 impl Parser<'_> {
-    /// A `when` behind the word.
+    /// Parses a `when` after the word.
     pub(super) fn when(&mut self, start: Span, returns: bool) -> Parsed<StmtId> {
         let frame = self.new_body(None);
         let mut scope = Scope::new(ScopeKind::When, frame);
         let outer = self.scope();
         (scope.flavor, scope.result) = (outer.flavor, outer.result);
         if returns {
-            // What is returned later is not checked.
+            // Values that are returned later are not checked.
             scope.result = TypeId::ANY;
         }
         if self.accept(Op::BracketLeft)? {
@@ -74,8 +74,8 @@ impl Parser<'_> {
         timeout: Option<(crate::ids::ExprId, StmtId)>,
         returns: bool,
     ) -> StmtId {
-        self.since(start);
-        let span = self.here;
+        self.set_node_span_from(start);
+        let span = self.node_span;
         self.program.bodies[frame].stmt = body;
         self.program.bodies[frame].span = span;
         let captures = scope.as_ref().map_or(Vec::new(), |scope| scope.captures.clone());
@@ -85,7 +85,7 @@ impl Parser<'_> {
             .iter()
             .map(|captured| captured.capture)
             .collect::<Vec<_>>();
-        // Zeek counts the variable that the condition declares among them.
+        // Zeek counts the variable that the condition declares as a capture.
         if let ExprKind::Assign(target, _) = self.program.exprs[condition].kind
             && let ExprKind::Local(inner, _) = self.program.exprs[target].kind
         {

@@ -7,16 +7,16 @@ pub(super) enum Token {
     Sign(u8),
     /// A comparison.
     Compare(super::rules::Comparison),
-    /// A name, also one that means something in its place.
+    /// A name, including keywords.
     Word(String),
     Number(u32),
-    /// An address of IPv4 with a mask.
+    /// An IPv4 address with a mask.
     Ip(u32, u32),
-    /// An address of IPv6 with the length of a prefix.
+    /// An IPv6 address with a prefix length.
     Ip6([u8; 16], u8),
-    /// Between quotes, as written.
+    /// The text between quotes, escapes not resolved.
     Text(Vec<u8>),
-    /// Between slashes, as a set of patterns takes it.
+    /// The text between slashes, in the syntax of pattern sets.
     Pattern(Vec<u8>),
     End,
 }
@@ -25,22 +25,22 @@ pub(super) enum Token {
 pub(super) struct Lexer<'a> {
     text: &'a [u8],
     at: usize,
-    /// Lines that ended so far.
+    /// Number of line ends so far.
     pub(super) line: u32,
-    /// Characters that begin no token, each with the line that it is on.
-    pub(super) odd: Vec<(u32, u8)>,
+    /// Characters that begin no token, each with its line number.
+    pub(super) invalid: Vec<(u32, u8)>,
 }
 
 impl<'a> Lexer<'a> {
     pub(super) fn new(text: &'a [u8]) -> Self {
-        Self { text, at: 0, line: 0, odd: Vec::new() }
+        Self { text, at: 0, line: 0, invalid: Vec::new() }
     }
 
     fn rest(&self) -> &'a [u8] {
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    /// Passes over blanks, comments and lines that begin with a dot.
+    /// Skips blanks, comments and lines that begin with a dot.
     fn skip(&mut self) {
         loop {
             let rest = self.rest();
@@ -55,7 +55,7 @@ impl<'a> Lexer<'a> {
                     self.line += 1;
                 }
                 [b'#', ..] => self.at += find(rest, |b| b == b'\n').unwrap_or(rest.len()),
-                [b'.', ..] => match note(rest) {
+                [b'.', ..] => match dot_line(rest) {
                     Some(len) => self.at += len,
                     None => return,
                 },
@@ -75,12 +75,12 @@ impl<'a> Lexer<'a> {
                 self.at += len.max(1);
                 return token;
             }
-            self.odd.push((self.line, *first));
+            self.invalid.push((self.line, *first));
             self.at += 1;
         }
     }
 
-    /// The name of a global of scripts: without the hyphens of other names.
+    /// The name of a global of scripts. Unlike other names it contains no hyphens.
     pub(super) fn global(&mut self) -> Option<String> {
         self.skip();
         let len = word(self.rest(), false)?;
@@ -90,7 +90,7 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// The names of scripts that a file refers to: functions of `eval`, events of `event`.
+/// The script identifiers that a file refers to: functions in `eval`, events in `event`.
 #[must_use]
 pub fn references(text: &[u8]) -> Vec<String> {
     let mut lexer = Lexer::new(text);
@@ -117,8 +117,8 @@ fn is_blank(b: u8) -> bool {
     matches!(b, b' ' | b'\t')
 }
 
-/// A line of a comment that begins with a dot and a word.
-fn note(rest: &[u8]) -> Option<usize> {
+/// The length of a line that begins with a dot and a word, which is a comment.
+fn dot_line(rest: &[u8]) -> Option<usize> {
     let line = rest.get(..find(rest, |b| matches!(b, b'\n' | b'\r')).unwrap_or(rest.len()))?;
     let word = find(line, is_blank)?;
     let text = line.get(word..)?.iter().position(|b| !is_blank(*b))?;
@@ -172,7 +172,7 @@ fn digits(rest: &[u8]) -> usize {
     find(rest, |b| !b.is_ascii_digit()).unwrap_or(rest.len())
 }
 
-/// A number as C reads it: what does not fit is cut.
+/// A number as C reads it: truncated to 32 bits.
 fn value(digits: &[u8], base: u64) -> u32 {
     digits.iter().fold(0_u64, |sum, b| {
         let digit = char::from(*b).to_digit(16).unwrap_or(0);
@@ -201,7 +201,7 @@ fn number(rest: &[u8]) -> Option<(Token, usize)> {
         return Some((Token::Number(value(rest.get(..first)?, 10)), first));
     }
     let text = String::from_utf8_lossy(rest.get(..at)?).into_owned();
-    // An invalid address is 255.255.255.255, as for C.
+    // An invalid address is 255.255.255.255, as in C's `inet_addr`.
     let ip = text.parse::<std::net::Ipv4Addr>().map_or(u32::MAX, u32::from);
     let (bits, len) = match prefix_length(rest.get(at..)?) {
         Some((bits, len)) => (bits, at + len),
@@ -215,7 +215,7 @@ fn number(rest: &[u8]) -> Option<(Token, usize)> {
     Some((Token::Ip(ip & mask, mask), len))
 }
 
-/// `/24` and the blanks around it.
+/// A `/24` with surrounding blanks: prefix length and number of bytes.
 fn prefix_length(rest: &[u8]) -> Option<(u32, usize)> {
     let slash = find(rest, |b| !is_blank(b))?;
     (rest.get(slash) == Some(&b'/')).then_some(())?;
@@ -224,7 +224,7 @@ fn prefix_length(rest: &[u8]) -> Option<(u32, usize)> {
     (len > 0).then(|| (value(rest.get(begin..begin + len).unwrap_or_default(), 10), begin + len))
 }
 
-/// An address of IPv6 in brackets.
+/// An IPv6 address in brackets.
 fn ip6(rest: &[u8]) -> Option<(Token, usize)> {
     let end = find(rest, |b| b == b']')?;
     let text = std::str::from_utf8(rest.get(1..end)?).ok()?;
@@ -239,7 +239,7 @@ fn ip6(rest: &[u8]) -> Option<(Token, usize)> {
     Some((Token::Ip6(crate::value::mask(address, bits), bits), len))
 }
 
-/// A text on one line; `\"` does not end it.
+/// A string on one line; `\"` does not end it.
 fn text(rest: &[u8]) -> Option<(Token, usize)> {
     let mut at = 1;
     loop {
@@ -257,9 +257,9 @@ fn closes(rest: &[u8]) -> bool {
     find(rest, |b| matches!(b, b'"' | b'\n' | b'\r')).is_some_and(|at| rest.get(at) == Some(&b'"'))
 }
 
-/// A pattern up to the last slash that may end it: one behind a backslash may not.
+/// A pattern up to the last slash that may end it; an escaped slash may not.
 fn pattern(rest: &[u8]) -> Option<(Token, usize)> {
-    /// What may come next, a bit each.
+    /// States of the scanner, one bit each.
     const ANY: u8 = 1;
     const FIRST: u8 = 2;
     const FIRST_SLASH: u8 = 4;
@@ -353,7 +353,7 @@ mod tests {
         assert_eq!(lexer.line, 2);
         assert_eq!(lexer.next(), Token::Text(b"a\\\"b".to_vec()));
         assert_eq!(lexer.next(), Token::Word("y".to_owned()));
-        assert_eq!(lexer.odd, [(3, b'$')]);
+        assert_eq!(lexer.invalid, [(3, b'$')]);
     }
 
     #[test]

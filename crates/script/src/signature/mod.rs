@@ -1,20 +1,20 @@
-//! Signatures: patterns and conditions over packets, streams and items of protocols (Zeek's `.sig` files).
+//! Signatures: patterns and conditions on packets, streams and protocol items (Zeek's `.sig` files).
 //!
 //! ```text
-//! file ──▶ lex ──tokens──▶ parse ──▶ rules ──▶ tree (tests of headers, one automaton a group) ──▶ matcher
+//! file ──▶ lex ──tokens──▶ parse ──▶ rules ──▶ tree (header tests, one automaton per group) ──▶ matcher
 //!                            ▲ Names: identifiers of scripts                        Host: conditions, actions ▲
 //! ```
 //!
-//! | module | duty |
+//! | module | purpose |
 //! |---|---|
 //! | `lex` | tokens and lines |
-//! | `parse` | one rule after the other, errors in Zeek's words |
-//! | `rules` | what a rule is |
-//! | `tree` | rules by the tests of headers that they have in common, and their automata |
-//! | `matcher` | the state of a connection: which patterns matched on which side, which rules are complete |
+//! | `parse` | parses rules, with Zeek's error messages |
+//! | `rules` | types of rules |
+//! | `tree` | rules grouped by common header tests, and their automata |
+//! | `matcher` | the state of a connection: matched patterns of each side, complete rules |
 //!
-//! Nothing here knows of scripts or of connections: [`Names`] finds identifiers, a [`Host`] evaluates conditions and
-//! carries out actions. Automata are built as far as data asks for them, and never beyond a limit.
+//! This module does not depend on scripts or connections: [`Names`] resolves identifiers, a [`Host`] evaluates
+//! conditions and executes actions. Automata are built lazily and have a size limit.
 
 mod lex;
 mod matcher;

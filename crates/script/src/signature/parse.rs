@@ -1,12 +1,12 @@
-//! The rules of a file.
+//! Parser of signature files.
 
 use std::rc::Rc;
 
 use super::lex::{Lexer, Token};
 use super::rules::*;
 
-/// Reads the rules of a file and adds them to `rules`. Errors go to `names`, in Zeek's words; after an error of
-/// syntax the rest of the file is left out. Returns whether there was none.
+/// Parses the rules of a file and appends them to `rules`. Errors are reported to `names`, in Zeek's words;
+/// after a syntax error the rest of the file is skipped. Returns whether there were no errors.
 pub fn parse(
     file: &str,
     text: &[u8],
@@ -16,7 +16,7 @@ pub fn parse(
 ) -> bool {
     let lexer = Lexer::new(text);
     let file: Rc<str> = file.into();
-    let mut parser = Parser { lexer, peeked: None, file, native, names, good: true };
+    let mut parser = Parser { lexer, peeked: None, file, native, names, valid: true };
     while let Some(rule) = parser.rule() {
         if rules.iter().any(|known| known.id == rule.id) {
             parser.error("rule defined twice");
@@ -24,11 +24,11 @@ pub fn parse(
             rules.push(rule);
         }
     }
-    parser.good
+    parser.valid
 }
 
-/// How many values a range may have.
-const RANGE: u32 = 1 << 16;
+/// Maximum number of values in a range.
+const MAX_RANGE: u32 = 1 << 16;
 
 struct Parser<'a> {
     lexer: Lexer<'a>,
@@ -36,10 +36,10 @@ struct Parser<'a> {
     file: Rc<str>,
     native: bool,
     names: &'a mut dyn Names,
-    good: bool,
+    valid: bool,
 }
 
-/// An error of syntax, which ends a file.
+/// A syntax error, which ends a file.
 struct Syntax;
 
 type Parsed<T> = Result<T, Syntax>;
@@ -51,7 +51,7 @@ impl Parser<'_> {
     }
 
     fn error_at(&mut self, file: &str, line: u32, text: &str) {
-        self.good = false;
+        self.valid = false;
         self.names.error(&format!("Error in signature ({file}:{line}): {text}"));
     }
 
@@ -61,9 +61,9 @@ impl Parser<'_> {
 
     fn scan(&mut self) -> Token {
         let token = self.lexer.next();
-        for (line, odd) in std::mem::take(&mut self.lexer.odd) {
+        for (line, byte) in std::mem::take(&mut self.lexer.invalid) {
             let file = self.file.clone();
-            let text = format!("unrecognized character in input ({})", char::from(odd));
+            let text = format!("unrecognized character in input ({})", char::from(byte));
             self.error_at(&file, line + 1, &text);
         }
         token
@@ -156,7 +156,7 @@ impl Parser<'_> {
         match word {
             "src-ip" => rule.tests.push(self.addresses(Field::Source)?),
             "dst-ip" => rule.tests.push(self.addresses(Field::Destination)?),
-            // Ports of any transport.
+            // Ports of any transport protocol.
             "src-port" => rule.tests.push(self.transport(0)?),
             "dst-port" => rule.tests.push(self.transport(2)?),
             "ip-proto" => rule.tests.extend(self.protocol()?),
@@ -278,7 +278,7 @@ impl Parser<'_> {
             && let Some(field) = field(&word)
         {
             self.peeked = None;
-            // What is inside of IP has its own headers: that is no test.
+            // A protocol encapsulated in IP has its own headers, so it is not a test.
             let value = match field {
                 Field::Transport(Transport::Icmp) => 1,
                 Field::Transport(Transport::Tcp) => 6,
@@ -328,7 +328,7 @@ impl Parser<'_> {
                             _ => return Err(Syntax),
                         },
                     };
-                    if last.saturating_sub(first) > RANGE {
+                    if last.saturating_sub(first) > MAX_RANGE {
                         self.error("a range has too many values");
                     } else {
                         let all = (first..=last).map(|value| Masked { value, mask: u32::MAX });
@@ -387,7 +387,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The string that a name stands for.
+    /// The string value of a global.
     fn named_text(&mut self, name: &str) -> Vec<u8> {
         match self.names.global(name) {
             Global::Text(text) => text,
@@ -539,7 +539,7 @@ fn state(word: &str) -> Option<u8> {
     })
 }
 
-/// Whether a word has a meaning of its own, and so names nothing.
+/// Whether a word is a keyword, which cannot be a name.
 fn is_keyword(word: &str) -> bool {
     let others = [
         "active",

@@ -1,4 +1,4 @@
-//! What rules are.
+//! Types of rules.
 
 use std::rc::Rc;
 
@@ -7,43 +7,43 @@ use std::rc::Rc;
 pub struct Rule {
     /// Its name.
     pub id: Box<str>,
-    /// The file that it is in.
+    /// The file that contains it.
     pub file: Rc<str>,
-    /// The line on which it begins.
+    /// The line of its first token.
     pub line: u32,
     /// `active`
     pub active: bool,
-    /// Whether the engine detects the same by itself: the rule matches only for others that require it, and does
-    /// nothing.
+    /// Whether the engine implements the detection natively. The rule then matches only for rules that require it,
+    /// and its actions are not executed.
     pub native: bool,
     pub(super) tests: Vec<Test>,
     /// Its patterns.
     pub patterns: Vec<RulePattern>,
     pub(super) requires: Vec<Requires>,
     pub(super) conditions: Vec<Condition>,
-    /// What it does, in order.
+    /// Its actions, in order.
     pub actions: Vec<Action>,
 }
 
 /// A pattern of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RulePattern {
-    /// What it is matched against.
+    /// The data that it is matched against.
     pub kind: Kind,
     /// Its text.
     pub text: Box<[u8]>,
-    /// The last byte that a match may end with, counted from one.
+    /// Maximum end of a match, in bytes from the beginning of the data.
     pub depth: u64,
     /// The line in the file of the rule.
     pub line: u32,
 }
 
-/// What patterns are matched against.
+/// Kinds of data that patterns are matched against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// `file-magic`: the first bytes of files.
     FileMagic,
-    /// `payload`: the data of each side.
+    /// `payload`: the data of either side.
     Payload,
     /// `http-request`: the target of a request.
     HttpRequest,
@@ -76,16 +76,16 @@ impl Kind {
     ];
 }
 
-/// What a test of a header looks at.
+/// The part of a packet that a header test reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Field {
     /// The header of IPv4.
     Ip,
     /// The header of IPv6.
     Ip6,
-    /// What follows the IP headers; the protocol only distinguishes tests.
+    /// The transport header. The protocol only distinguishes tests.
     Transport(Transport),
-    /// The protocol behind the IP headers.
+    /// The protocol of the IP payload.
     Protocol,
     /// The source address.
     Source,
@@ -112,7 +112,7 @@ pub(super) enum Comparison {
 }
 
 impl Comparison {
-    /// Whether it holds for one of the values; a difference must hold for all.
+    /// Whether the comparison holds for any of the values; `Different` must hold for all.
     pub(super) fn holds<T>(
         self,
         values: &[T],
@@ -131,14 +131,14 @@ impl Comparison {
     }
 }
 
-/// A number to compare with, and the bits that count.
+/// A number to compare with, and the mask of compared bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Masked {
     pub(super) value: u32,
     pub(super) mask: u32,
 }
 
-/// Addresses that begin alike; those of IPv4 as mapped ones.
+/// An address prefix; IPv4 as a mapped address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Prefix {
     pub(super) base: [u8; 16],
@@ -150,24 +150,24 @@ pub(super) struct Prefix {
 pub(super) struct Test {
     pub(super) field: Field,
     pub(super) offset: u32,
-    /// 1, 2 or 4.
+    /// Size of the compared field, in bytes: 1, 2 or 4.
     pub(super) size: u32,
     pub(super) comparison: Comparison,
     pub(super) values: Vec<Masked>,
     pub(super) prefixes: Vec<Prefix>,
 }
 
-/// Another rule that has to match before.
+/// Another rule that must have matched before.
 #[derive(Debug, Clone)]
 pub(super) struct Requires {
     pub(super) id: Box<str>,
-    /// On the other side.
+    /// The other rule must match on the other side.
     pub(super) reverse: bool,
-    /// It must not.
+    /// The other rule must not match.
     pub(super) negated: bool,
 }
 
-/// What else has to hold.
+/// Another condition of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Condition {
     /// `tcp-state`: bits of [`states`].
@@ -178,13 +178,13 @@ pub enum Condition {
     SameIp,
     /// `ip-options`: never holds, as in Zeek.
     IpOptions,
-    /// `payload-size`: how the first data that is not empty compares.
+    /// `payload-size`: compares the size of the first data that is not empty.
     PayloadSize(PayloadSize),
-    /// `eval`: a condition by the number that [`Names::condition`] gave it.
+    /// `eval`: the number that [`Names::condition`] assigned to the function.
     Eval(u32),
 }
 
-/// How the size of the first data compares.
+/// A comparison with the size of the first data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PayloadSize {
     pub(super) comparison: Comparison,
@@ -198,7 +198,7 @@ impl PayloadSize {
     }
 }
 
-/// Bits of states of connections.
+/// Bits of connection states.
 pub mod states {
     /// Both sides are established.
     pub const ESTABLISHED: u8 = 1;
@@ -210,33 +210,33 @@ pub mod states {
     pub const STATELESS: u8 = 8;
 }
 
-/// What a rule does.
+/// An action of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// Raises an event, by the number that [`Names::event`] gave it.
+    /// Raises an event: the number that [`Names::event`] assigned to it.
     Event {
         /// The event.
         event: u32,
         /// The message.
         message: Option<Box<[u8]>>,
     },
-    /// Starts an analyzer, perhaps inside of another.
+    /// Attaches an analyzer, optionally with a child analyzer.
     Enable {
         /// The analyzer.
         analyzer: Box<str>,
-        /// The one inside.
+        /// The child analyzer.
         inner: Option<Box<str>>,
     },
-    /// Removes one.
+    /// Removes an analyzer.
     Disable {
         /// The analyzer.
         analyzer: Box<str>,
     },
-    /// The type of a file.
+    /// Reports a MIME type for a file.
     Mime {
-        /// The type.
+        /// The MIME type.
         mime: Box<[u8]>,
-        /// How strongly.
+        /// Its strength.
         strength: i64,
     },
 }
@@ -244,7 +244,7 @@ pub enum Action {
 /// A global of scripts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Global {
-    /// None has this name.
+    /// No global has this name.
     Missing,
     /// Values: one, or the elements of a set.
     Values(Vec<Value>),
@@ -255,36 +255,36 @@ pub enum Global {
 /// A value to compare with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Value {
-    /// A number, a port, an enumerator.
+    /// A number, a port, or the number of an enumerator.
     Number(u32),
-    /// A subnet, of IPv4 as a mapped one.
+    /// A subnet; IPv4 as a mapped address.
     Subnet {
         /// Its address.
         base: [u8; 16],
-        /// The length of its prefix, of 128 bits.
+        /// Prefix length, 0 to 128.
         bits: u8,
     },
-    /// Anything else.
+    /// A value of another type.
     Other,
 }
 
-/// Identifiers of scripts, and where errors go.
+/// Resolves identifiers of scripts and receives errors.
 pub trait Names {
     /// The value of a global.
     fn global(&mut self, name: &str) -> Global;
     /// Whether an event has this name.
     fn is_event(&mut self, name: &str) -> bool;
-    /// The number of an event that a rule raises, with a message or without; reports its own errors.
+    /// The number of an event that a rule raises, with or without a message. The implementation reports errors.
     fn event(&mut self, name: Option<&str>, message: bool) -> Option<u32>;
-    /// The number of a condition.
+    /// The number of a condition function.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Error messages about the function.
     fn condition(&mut self, name: &str) -> Result<u32, Vec<&'static str>>;
-    /// The full tag of an analyzer; reports where there is none.
+    /// The full tag of an analyzer. The implementation reports an error if it does not exist.
     fn analyzer(&mut self, name: &str) -> Option<Box<str>>;
-    /// An error.
+    /// Reports an error.
     fn error(&mut self, text: &str);
-    /// A warning.
+    /// Reports a warning.
     fn warning(&mut self, text: &str);
 }

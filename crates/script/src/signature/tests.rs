@@ -48,30 +48,30 @@ impl Names for Scripts {
     }
 }
 
-/// What rules did.
+/// The executed actions.
 #[derive(Default)]
 struct Done(Vec<String>);
 
 impl Host for Done {
-    fn holds(&mut self, _: &Rule, condition: Condition, place: &MatchContext<'_>) -> bool {
+    fn holds(&mut self, _: &Rule, condition: Condition, context: &MatchContext<'_>) -> bool {
         match condition {
             Condition::Eval(number) => number == 1,
             Condition::Tcp(states) | Condition::Udp(states) => {
-                (states & states::ORIGINATOR == 0 || place.is_orig)
-                    && (states & states::RESPONDER == 0 || !place.is_orig)
+                (states & states::ORIGINATOR == 0 || context.is_orig)
+                    && (states & states::RESPONDER == 0 || !context.is_orig)
             }
             _ => false,
         }
     }
 
-    fn act(&mut self, rule: &Rule, action: &Action, place: &MatchContext<'_>) {
+    fn act(&mut self, rule: &Rule, action: &Action, context: &MatchContext<'_>) {
         let what = match action {
             Action::Event { .. } => "event",
             Action::Enable { analyzer, .. } => analyzer,
             _ => "other",
         };
-        let data = String::from_utf8_lossy(place.data.unwrap_or_default());
-        self.0.push(format!("{} {what} {data}:{}", rule.id, place.end));
+        let data = String::from_utf8_lossy(context.data.unwrap_or_default());
+        self.0.push(format!("{} {what} {data}:{}", rule.id, context.end));
     }
 }
 
@@ -90,7 +90,7 @@ fn errors(text: &str) -> Vec<String> {
     names.errors
 }
 
-/// An IPv4 packet of UDP from 127.0.0.1, port 30000, to port 13000.
+/// An IPv4/UDP packet from 127.0.0.1, port 30000, to port 13000.
 fn packet() -> ([u8; 20], [u8; 8]) {
     let mut header = [0; 20];
     (header[0], header[9]) = (0x45, 17);
@@ -138,7 +138,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// What the first packet of the originator matches.
+/// The rules that the first packet of the originator matches.
 fn on_first(text: &str) -> Vec<String> {
     let all = signatures(text);
     let mut run = Run::new(&all);
@@ -161,7 +161,7 @@ fn tests_of_headers() {
     assert!(matches("dst-ip == nets"));
     assert!(matches("header ip[16:4] == 127.0.0.0/24") && !matches("header ip6[0:1] == 0x45"));
     assert!(matches("header udp[2:1] & 0x0f == 0x02") && matches("header udp[3] == 200"));
-    // Beyond the headers nothing matches.
+    // Tests beyond the end of the headers fail.
     assert!(!matches("header ip[19:2] >= 0"));
 }
 
@@ -230,7 +230,7 @@ fn rules_wait_for_those_they_require() {
     assert!(run.done.0.is_empty());
     run.feed(true, Kind::Payload, b"hello");
     assert_eq!(run.done.0, ["client event hello:5", "server FTP welcome:7"]);
-    // Whether another rule does not match is known at the end.
+    // That another rule does not match is known only at the end.
     run.all.finish(&mut run.conn, &mut run.done);
     assert_eq!(run.done.0[2..], ["never event hello:5"]);
 }
@@ -253,7 +253,7 @@ fn conditions_and_sizes() {
 }
 
 #[test]
-fn datagrams_begin_anew() {
+fn each_datagram_starts_a_new_match() {
     let all = signatures("signature a { payload /^XX/ event \"m\" }");
     let mut run = Run::new(&all);
     run.begin(true);
@@ -350,7 +350,7 @@ fn errors_name_file_and_line() {
 }
 
 #[test]
-fn native_rules_let_patterns_match_that_match_the_empty_string() {
+fn native_rules_make_empty_patterns_match() {
     let (mut names, mut rules) = (Scripts::default(), Vec::new());
     let base = b"signature base { payload /x/ enable \"http\" }";
     parse("dpd.sig", base, true, &mut names, &mut rules);
@@ -364,7 +364,7 @@ fn native_rules_let_patterns_match_that_match_the_empty_string() {
 }
 
 #[test]
-fn tests_of_native_rules_have_their_place() {
+fn tests_of_native_rules_keep_their_order() {
     let (mut names, mut rules) = (Scripts::default(), Vec::new());
     let base = b"signature base { ip-proto == 17 payload /x/ enable \"http\" }";
     parse("dpd.sig", base, true, &mut names, &mut rules);
@@ -377,7 +377,7 @@ fn tests_of_native_rules_have_their_place() {
 }
 
 #[test]
-fn the_end_of_a_match_counts_the_begin_and_the_end_of_data() {
+fn match_ends_count_the_beginning_and_end_of_data() {
     let all = signatures(
         "signature first { payload /a/ event \"m\" }
         signature uri { http-request /ab$/ event \"m\" }

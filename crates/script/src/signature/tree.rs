@@ -1,4 +1,4 @@
-//! Rules by the tests of headers that they have in common.
+//! Rules grouped by common header tests.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,9 +8,9 @@ use crate::support::pattern::{PatternSet, PatternStats};
 /// Limits of signatures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Patterns that share an automaton (`sig_max_group_size`).
+    /// Maximum number of patterns per automaton (`sig_max_group_size`).
     pub group: usize,
-    /// Tests of headers in a row down to which each has automata of its own (`-T`).
+    /// Depth of header tests up to which each node has automata of its own (`-T`).
     pub level: usize,
 }
 
@@ -24,22 +24,22 @@ impl Default for Limits {
 #[derive(Debug)]
 pub struct Signatures {
     pub(super) rules: Vec<Rule>,
-    /// For each rule the rules that it requires, in the order of its `requires`.
+    /// For each rule, the rules that it requires, in the order of its `requires`.
     pub(super) required: Vec<Vec<usize>>,
-    /// For each rule those that require it.
+    /// For each rule, the rules that require it.
     pub(super) dependents: Vec<Vec<usize>>,
-    /// The root first.
+    /// Nodes, the root first.
     pub(super) nodes: Vec<Node>,
-    /// Patterns by the number that their automaton has for them: rule, and place in it.
+    /// Patterns by their number in automata: rule, and index in its patterns.
     pub(super) patterns: Vec<(usize, usize)>,
-    /// The automata of files.
+    /// The automata for `file-magic`.
     pub(super) magic: Vec<Group>,
     has: [bool; Kind::ALL.len()],
-    /// Whether there is a rule that is not about files.
+    /// Whether a rule exists that is not about files.
     has_others: bool,
 }
 
-/// Rules that the same tests lead to.
+/// Rules with the same header tests.
 #[derive(Debug, Default)]
 pub(super) struct Node {
     pub(super) test: Option<Test>,
@@ -57,17 +57,17 @@ impl Node {
     }
 }
 
-/// Patterns of one kind in one automaton.
+/// An automaton of patterns of one kind.
 #[derive(Debug)]
 pub(super) struct Group {
     pub(super) kind: Kind,
     pub(super) set: PatternSet,
-    /// The numbers of its patterns.
+    /// The numbers of its patterns in [`Signatures::patterns`].
     pub(super) patterns: Vec<usize>,
 }
 
 impl Signatures {
-    /// Combines rules. Errors go to `names`.
+    /// Builds the tree of the rules. Errors are reported to `names`.
     #[must_use]
     pub fn new(rules: Vec<Rule>, limits: Limits, names: &mut dyn Names) -> Self {
         let by_id: HashMap<&str, usize> =
@@ -101,7 +101,7 @@ impl Signatures {
             if in_use.contains(&rule) {
                 all.insert(rule);
             } else if all.rules[rule].active {
-                // Tests of native rules have their place among those of others.
+                // Tests of native rules are ordered among those of other rules.
                 all.node(rule);
             }
         }
@@ -126,26 +126,26 @@ impl Signatures {
         })
     }
 
-    /// Whether patterns of a kind are matched.
+    /// Whether patterns of `kind` exist.
     #[must_use]
     pub fn has(&self, kind: Kind) -> bool {
         self.has[kind as usize]
     }
 
-    /// Whether there are rules about connections.
+    /// Whether rules about connections exist.
     #[must_use]
     pub fn has_connections(&self) -> bool {
         self.has_others
     }
 
-    /// Whether a rule starts an analyzer.
+    /// Whether a rule attaches an analyzer.
     #[must_use]
     pub fn starts_analyzers(&self) -> bool {
         let starts = |action: &Action| matches!(action, Action::Enable { .. });
         self.rules.iter().any(|rule| !rule.native && rule.actions.iter().any(starts))
     }
 
-    /// The node of the tests of a rule, which is made where there is none.
+    /// The node for the header tests of a rule; added if missing.
     fn node(&mut self, rule: usize) -> usize {
         let mut node = 0;
         for test in self.rules[rule].tests.clone() {
@@ -156,7 +156,7 @@ impl Signatures {
                     let child = self.nodes.len();
                     let level = self.nodes[node].level + 1;
                     self.nodes.push(Node { test: Some(test), level, ..Node::default() });
-                    // The latest is looked at first.
+                    // The newest child is tested first.
                     self.nodes[node].children.insert(0, child);
                     child
                 }
@@ -165,7 +165,7 @@ impl Signatures {
         node
     }
 
-    /// Removes nodes without rules; whether any are left.
+    /// Removes nodes without rules. Returns whether any node remains.
     fn prune(&mut self, node: usize) -> bool {
         let mut children = std::mem::take(&mut self.nodes[node].children);
         children.retain(|child| self.prune(*child));
@@ -190,13 +190,13 @@ impl Signatures {
         list.insert(0, rule);
     }
 
-    /// Makes the automata of a node and of those below it. Returns the patterns that have none yet.
+    /// Builds the automata of a node and its descendants. Returns the patterns without an automaton.
     fn compile(&mut self, node: usize, limits: Limits, names: &mut dyn Names) -> Vec<usize> {
         let mut own = Vec::new();
         for rule in self.nodes[node].patterned.clone() {
-            for place in 0..self.rules[rule].patterns.len() {
+            for index in 0..self.rules[rule].patterns.len() {
                 own.push(self.patterns.len());
-                self.patterns.push((rule, place));
+                self.patterns.push((rule, index));
             }
         }
         let level = self.nodes[node].level;
@@ -216,22 +216,22 @@ impl Signatures {
     fn group(&mut self, node: usize, patterns: &[usize], limits: Limits, names: &mut dyn Names) {
         for kind in Kind::ALL {
             let of_kind = patterns.iter().copied().filter(|number| {
-                let (rule, place) = self.patterns[*number];
-                self.rules[rule].patterns[place].kind == kind
+                let (rule, index) = self.patterns[*number];
+                self.rules[rule].patterns[index].kind == kind
             });
             let of_kind: Vec<usize> = of_kind.collect();
             for some in of_kind.chunks(limits.group.max(1)) {
                 // A dot matches newlines.
                 let text = |number: &usize| {
-                    let (rule, place) = self.patterns[*number];
-                    [b"(?s:", &*self.rules[rule].patterns[place].text, b")"].concat()
+                    let (rule, index) = self.patterns[*number];
+                    [b"(?s:", &*self.rules[rule].patterns[index].text, b")"].concat()
                 };
                 let set = PatternSet::new(some.iter().map(text));
                 for (number, error) in set.errors() {
                     let wrong = some.get(*number as usize).and_then(|p| self.patterns.get(*p));
-                    let Some((rule, place)) = wrong else { continue };
+                    let Some((rule, index)) = wrong else { continue };
                     let Rule { id, file, patterns, .. } = &self.rules[*rule];
-                    let line = patterns[*place].line;
+                    let line = patterns[*index].line;
                     let text = String::from_utf8_lossy(error);
                     names.error(&format!("Error in signature {id} ({file}:{line}): {text}"));
                 }
@@ -240,21 +240,22 @@ impl Signatures {
         }
     }
 
-    /// The rule and place of a pattern of a group.
+    /// Rule and index of a pattern of a group.
     pub(super) fn pattern(&self, group: &Group, number: u32) -> Option<(usize, usize)> {
         let number = group.patterns.get(usize::try_from(number).ok()?)?;
         self.patterns.get(*number).copied()
     }
 }
 
-/// The rules that are matched: the active rules of scripts, and the native rules that these require. A pattern that matches the
-/// empty string is reported when any other pattern matches: if a rule has one, all native rules over connections are matched.
+/// The rules to match: the active rules of scripts, and the native rules that these require. A pattern that
+/// matches the empty string is reported when any other pattern matches, so such a rule activates all native
+/// rules about connections.
 fn in_use(rules: &[Rule], required: &[Vec<usize>]) -> HashSet<usize> {
     let others = |rule: &Rule| rule.patterns.iter().all(|p| p.kind != Kind::FileMagic);
     let own = |rule: &&Rule| rule.active && !rule.native;
     let mut patterns =
         rules.iter().filter(own).filter(|rule| others(rule)).flat_map(|rule| &rule.patterns);
-    let all = patterns.any(|pattern| matches_nothing(&pattern.text));
+    let all = patterns.any(|pattern| matches_empty(&pattern.text));
     let is_used = |(at, rule): (usize, &Rule)| {
         (rule.active && (!rule.native || all && others(rule))).then_some(at)
     };
@@ -269,7 +270,7 @@ fn in_use(rules: &[Rule], required: &[Vec<usize>]) -> HashSet<usize> {
 }
 
 /// Whether a pattern matches the empty string.
-fn matches_nothing(text: &[u8]) -> bool {
+fn matches_empty(text: &[u8]) -> bool {
     let set = PatternSet::new([[b"(?s:", text, b")"].concat()]);
     let mut stream = set.stream();
     set.feed(&mut stream, b"", false, false);

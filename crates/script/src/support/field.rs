@@ -1,4 +1,4 @@
-//! Values between scripts and files: what log writers write and input readers read.
+//! Values of log writers and input readers.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -64,21 +64,21 @@ impl fmt::Display for Kind {
     }
 }
 
-/// A column of a log or of an input file.
+/// A column of a log or an input file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// Its name, with dots between the names of records and their fields.
+    /// Its name; names of records and their fields are joined by dots.
     pub name: String,
-    /// The column that has the protocols of ports (`&type_column`), of input only.
+    /// The column with the protocols of ports (`&type_column`); only for input.
     pub secondary: Option<String>,
     /// Its type.
     pub kind: Kind,
-    /// Whether it may be missing.
+    /// Whether it may be absent.
     pub optional: bool,
 }
 
 impl Column {
-    /// A column that must be there.
+    /// A mandatory column.
     #[must_use]
     pub fn new(name: impl Into<String>, kind: Kind) -> Self {
         Column { name: name.into(), secondary: None, kind, optional: false }
@@ -100,7 +100,7 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// As it is written.
+    /// Its name in Zeek.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -111,7 +111,7 @@ impl Protocol {
         }
     }
 
-    /// From its name.
+    /// The protocol with this name.
     #[must_use]
     pub fn parse(name: &[u8]) -> Option<Self> {
         let all = [Protocol::Unknown, Protocol::Tcp, Protocol::Udp, Protocol::Icmp];
@@ -119,7 +119,7 @@ impl Protocol {
     }
 }
 
-/// A value of a column. Strings borrow from where they come.
+/// A value of a column. Strings may borrow from their source.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Field<'a> {
     /// No value.
@@ -130,9 +130,10 @@ pub enum Field<'a> {
     Int(i64),
     /// A count.
     Count(u64),
-    /// A port; a number that was read may be too large.
+    /// A port number, which is unchecked in input and may exceed 65535, and its protocol.
     Port(u32, Protocol),
-    /// A subnet: address of sixteen bytes, IPv4 mapped, and width as written.
+    /// A subnet: an address of sixteen bytes, IPv4 mapped, and the prefix length as written (at most 32 for
+    /// IPv4).
     Subnet([u8; 16], u8),
     /// An address of sixteen bytes, IPv4 mapped.
     Addr([u8; 16]),
@@ -152,14 +153,14 @@ pub enum Field<'a> {
     Func(Cow<'a, [u8]>),
     /// A pattern: the text between slashes, and the flags `i` and `s`.
     Pattern(Cow<'a, [u8]>, bool, bool),
-    /// A set's elements in its order.
+    /// The elements of a set in iteration order.
     Set(Vec<Field<'a>>),
-    /// A vector's elements; those that are not there are unset.
+    /// The elements of a vector; holes are unset.
     Vector(Vec<Field<'a>>),
 }
 
 impl<'a> Field<'a> {
-    /// The same value, which borrows nothing.
+    /// Converts it to a value that borrows nothing.
     #[must_use]
     pub fn into_owned(self) -> Field<'static> {
         let owned = |text: Cow<'a, [u8]>| Cow::Owned(text.into_owned());
@@ -187,7 +188,7 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// The bytes of a string or a name; empty for others.
+    /// The bytes of a string or a name; empty for other values.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         match self {

@@ -1,28 +1,29 @@
-//! Databases of addresses in MaxMind's format, version 2: a binary tree over the bits of addresses, whose leaves point to maps.
+//! MaxMind databases of IP addresses, version 2: a binary tree over the bits of addresses, whose leaves point
+//! to maps.
 //!
-//! A file is not trusted: every offset is checked, nesting and steps are bounded.
+//! Files are untrusted: every offset is checked, and nesting and iterations are bounded.
 
 use std::net::Ipv6Addr;
 
-/// What the description of the database follows.
+/// Precedes the metadata of the database.
 const MARKER: &[u8] = b"\xab\xcd\xefMaxMind.com";
 
-/// Bytes between the tree and the data.
+/// Length of the separator between tree and data, in bytes.
 const SEPARATOR: usize = 16;
 
-/// How deep maps, arrays and pointers are followed.
-const DEEPEST: usize = 32;
+/// Maximum nesting depth of maps, arrays and pointers.
+const MAX_DEPTH: usize = 32;
 
 /// A value of the database.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value<'a> {
-    /// Text.
+    /// A string.
     Text(&'a [u8]),
-    /// A number with a fraction.
+    /// A floating-point number.
     Double(f64),
-    /// A number.
+    /// An unsigned number.
     Number(u64),
-    /// Anything else.
+    /// Any other type.
     Other,
 }
 
@@ -31,69 +32,69 @@ pub enum Value<'a> {
 pub struct Database {
     bytes: Vec<u8>,
     nodes: usize,
-    /// Bits of a record: 24, 28 or 32.
-    record: usize,
-    /// Whether addresses have 128 bits.
-    six: bool,
-    /// Where the data begins.
+    /// Size of a record, in bits: 24, 28 or 32.
+    record_bits: usize,
+    /// Whether the tree is for IPv6 addresses of 128 bits.
+    is_ipv6: bool,
+    /// Offset of the data section.
     data: usize,
 }
 
-/// Where a value is: its type, its size, and the position of its content.
+/// The header of a value: its type, its size, and the offset of its content.
 #[derive(Clone, Copy)]
-struct Head {
+struct Header {
     kind: u8,
     size: usize,
     at: usize,
 }
 
 impl Database {
-    /// A database of these bytes; none where they are no such database.
+    /// Opens a database; `None` if the bytes are not a MaxMind database.
     #[must_use]
     pub fn new(bytes: Vec<u8>) -> Option<Self> {
         let marker = bytes.windows(MARKER.len()).rposition(|window| window == MARKER)?;
         let start = marker + MARKER.len();
         let meta = Reader { bytes: &bytes, base: start };
-        let number = |name: &[u8]| match meta.value(meta.member(meta.head(start)?, name)?) {
+        let number = |name: &[u8]| match meta.value(meta.member(meta.header(start)?, name)?) {
             Value::Number(number) => usize::try_from(number).ok(),
             _ => None,
         };
-        let (nodes, record) = (number(b"node_count")?, number(b"record_size")?);
-        let six = number(b"ip_version")? == 6;
-        if !matches!(record, 24 | 28 | 32) {
+        let (nodes, record_bits) = (number(b"node_count")?, number(b"record_size")?);
+        let is_ipv6 = number(b"ip_version")? == 6;
+        if !matches!(record_bits, 24 | 28 | 32) {
             return None;
         }
-        let tree = nodes.checked_mul(record / 4)?;
+        let tree = nodes.checked_mul(record_bits / 4)?;
         let data = tree.checked_add(SEPARATOR).filter(|data| *data <= marker)?;
-        Some(Self { nodes, record, six, data, bytes })
+        Some(Self { nodes, record_bits, is_ipv6, data, bytes })
     }
 
-    /// The value under a path of names and indices (`"0"`) in the entry of an address.
+    /// The value at a path of names and indices (`"0"`) in the entry of an address.
     #[must_use]
     pub fn get(&self, address: Ipv6Addr, path: &[&str]) -> Option<Value<'_>> {
         let reader = Reader { bytes: &self.bytes, base: self.data };
-        let mut head = reader.head(self.entry(address)?)?;
+        let mut header = reader.header(self.entry(address)?)?;
         for name in path {
-            head = match (head.kind, name.parse::<usize>()) {
-                (ARRAY, Ok(index)) => reader.element(head, index)?,
-                (MAP, _) => reader.member(head, name.as_bytes())?,
+            header = match (header.kind, name.parse::<usize>()) {
+                (ARRAY, Ok(index)) => reader.element(header, index)?,
+                (MAP, _) => reader.member(header, name.as_bytes())?,
                 _ => return None,
             };
         }
-        Some(reader.value(head))
+        Some(reader.value(header))
     }
 
-    /// Whether there is an entry of an address.
+    /// Whether an address has an entry.
     #[must_use]
     pub fn has(&self, address: Ipv6Addr) -> bool {
         self.entry(address).is_some()
     }
 
-    /// Where the entry of an address is.
+    /// The offset of the entry of an address.
     fn entry(&self, address: Ipv6Addr) -> Option<usize> {
-        let (bits, count) = match (address.to_ipv4_mapped(), self.six) {
+        let (bits, count) = match (address.to_ipv4_mapped(), self.is_ipv6) {
             (Some(four), false) => (u128::from(u32::from(four)) << 96, 32),
-            // Addresses of version 4 are at the beginning of those of version 6.
+            // IPv4 addresses are the first 2^32 addresses of the IPv6 tree.
             (Some(four), true) => (u128::from(u32::from(four)), 128),
             (None, true) => (u128::from(address), 128),
             (None, false) => return None,
@@ -105,16 +106,16 @@ impl Database {
             }
             node = self.child(node, bits >> (127 - bit) & 1 == 1)?;
         }
-        // The number of nodes itself stands for no entry.
+        // The node count means that no entry exists.
         let offset = node.checked_sub(self.nodes).filter(|offset| *offset > 0)?;
         self.data.checked_add(offset)?.checked_sub(SEPARATOR)
     }
 
     fn child(&self, node: usize, right: bool) -> Option<usize> {
-        let size = self.record / 4;
+        let size = self.record_bits / 4;
         let bytes = self.bytes.get(node * size..(node + 1) * size)?;
         let number = |bytes: &[u8]| bytes.iter().fold(0, |n, byte| n << 8 | usize::from(*byte));
-        Some(match (self.record, right, bytes) {
+        Some(match (self.record_bits, right, bytes) {
             (28, false, [left @ .., middle, _, _, _]) => {
                 usize::from(middle >> 4) << 24 | number(left)
             }
@@ -137,27 +138,27 @@ const MAP: u8 = 7;
 const ARRAY: u8 = 11;
 const BOOLEAN: u8 = 14;
 
-/// Reads values of the data section; pointers count from `base`.
+/// Reader of the data section; pointers are relative to `base`.
 struct Reader<'a> {
     bytes: &'a [u8],
     base: usize,
 }
 
 impl<'a> Reader<'a> {
-    /// The value at a position, pointers followed.
-    fn head(&self, at: usize) -> Option<Head> {
-        let (mut head, _) = self.raw(at)?;
-        for _ in 0..DEEPEST {
-            if head.kind != POINTER {
-                return Some(head);
+    /// The header of the value at an offset, after following pointers.
+    fn header(&self, at: usize) -> Option<Header> {
+        let (mut header, _) = self.raw(at)?;
+        for _ in 0..MAX_DEPTH {
+            if header.kind != POINTER {
+                return Some(header);
             }
-            (head, _) = self.raw(self.base.checked_add(head.size)?)?;
+            (header, _) = self.raw(self.base.checked_add(header.size)?)?;
         }
         None
     }
 
-    /// The value at a position, and the position behind a pointer there. The size of a pointer is its target.
-    fn raw(&self, at: usize) -> Option<(Head, usize)> {
+    /// The header of the value at an offset, and the offset after it. The size of a pointer is its target.
+    fn raw(&self, at: usize) -> Option<(Header, usize)> {
         let control = *self.bytes.get(at)?;
         let mut at = at + 1;
         let mut kind = control >> 5;
@@ -175,7 +176,7 @@ impl<'a> Reader<'a> {
                 2 => ((low & 7) << 24 | bytes) + 526_336,
                 _ => bytes,
             };
-            return Some((Head { kind, size: target, at }, at + len + 1));
+            return Some((Header { kind, size: target, at }, at + len + 1));
         }
         if kind == 0 {
             kind = self.bytes.get(at)?.checked_add(7)?;
@@ -188,38 +189,38 @@ impl<'a> Reader<'a> {
             size => size,
         };
         at += low.saturating_sub(28);
-        Some((Head { kind, size, at }, at))
+        Some((Header { kind, size, at }, at))
     }
 
-    /// The position behind the value at a position.
+    /// The offset after the value at an offset.
     fn skip(&self, at: usize, depth: usize) -> Option<usize> {
-        if depth > DEEPEST {
+        if depth > MAX_DEPTH {
             return None;
         }
-        let (head, behind) = self.raw(at)?;
-        let parts = match head.kind {
+        let (header, behind) = self.raw(at)?;
+        let parts = match header.kind {
             POINTER => return Some(behind),
-            MAP => head.size.checked_mul(2)?,
-            ARRAY => head.size,
-            // Its size is its value.
-            BOOLEAN => return Some(head.at),
-            _ => return head.at.checked_add(head.size).filter(|end| *end <= self.bytes.len()),
+            MAP => header.size.checked_mul(2)?,
+            ARRAY => header.size,
+            // The size field contains the value.
+            BOOLEAN => return Some(header.at),
+            _ => return header.at.checked_add(header.size).filter(|end| *end <= self.bytes.len()),
         };
-        let mut at = head.at;
+        let mut at = header.at;
         for _ in 0..parts {
             at = self.skip(at, depth + 1)?;
         }
         Some(at)
     }
 
-    /// The value of a name in a map.
-    fn member(&self, map: Head, name: &[u8]) -> Option<Head> {
+    /// The value for a name in a map.
+    fn member(&self, map: Header, name: &[u8]) -> Option<Header> {
         let mut at = map.at;
         for _ in 0..if map.kind == MAP { map.size } else { 0 } {
-            let key = self.head(at)?;
+            let key = self.header(at)?;
             let value = self.skip(at, 0)?;
             if key.kind == TEXT && self.bytes.get(key.at..key.at + key.size) == Some(name) {
-                return self.head(value);
+                return self.header(value);
             }
             at = self.skip(value, 0)?;
         }
@@ -227,25 +228,25 @@ impl<'a> Reader<'a> {
     }
 
     /// The value at an index of an array.
-    fn element(&self, array: Head, index: usize) -> Option<Head> {
+    fn element(&self, array: Header, index: usize) -> Option<Header> {
         let mut at = array.at;
         for _ in 0..index {
             at = self.skip(at, 0)?;
         }
-        if index < array.size { self.head(at) } else { None }
+        if index < array.size { self.header(at) } else { None }
     }
 
-    fn value(&self, head: Head) -> Value<'a> {
-        let Some(content) = self.bytes.get(head.at..head.at.saturating_add(head.size)) else {
+    fn value(&self, header: Header) -> Value<'a> {
+        let Some(content) = self.bytes.get(header.at..header.at.saturating_add(header.size)) else {
             return Value::Other;
         };
-        match (head.kind, content) {
+        match (header.kind, content) {
             (TEXT, text) => Value::Text(text),
             (DOUBLE, bytes) => bytes
                 .try_into()
                 .map_or(Value::Other, |bytes| Value::Double(f64::from_be_bytes(bytes))),
             (MAP | ARRAY | BYTES | POINTER | BOOLEAN, _) => Value::Other,
-            // Numbers without sign of 16, 32 and 64 bits.
+            // Unsigned numbers of 16, 32 and 64 bits.
             (5 | 6 | 9, bytes) if bytes.len() <= 8 => {
                 Value::Number(bytes.iter().fold(0, |n, byte| n << 8 | u64::from(*byte)))
             }
@@ -258,11 +259,11 @@ impl<'a> Reader<'a> {
 mod tests {
     use super::*;
 
-    /// A database of one node: addresses that begin with a bit that is set have an entry.
+    /// A database with one node: addresses whose first bit is set have an entry.
     fn sample() -> Vec<u8> {
         let mut bytes = vec![0, 0, 1, 0, 0, 17];
         bytes.extend([0; SEPARATOR]);
-        // {"country": {"iso_code": "DE"}, "list": [7, 2.5]}, with the key of the second map behind a pointer.
+        // {"country": {"iso_code": "DE"}, "list": [7, 2.5]}, with a pointer to the key of the second map.
         bytes.extend(b"\xe2\x47country\xe1\x48iso_code\x42DE\x44list\x02\x04\xa1\x07\x68");
         bytes.extend(2.5_f64.to_be_bytes());
         bytes.extend(MARKER);
@@ -289,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_databases_give_nothing_or_a_part() {
+    fn broken_databases_have_fewer_entries_or_none() {
         let whole = sample();
         for end in 0..whole.len() {
             let Some(database) = Database::new(whole[..end].to_vec()) else { continue };

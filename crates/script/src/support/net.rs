@@ -1,4 +1,4 @@
-//! What scripts compute of addresses and connections: other addresses in their place, Community IDs, distances.
+//! Functions of addresses and connections: anonymization, Community IDs, distances.
 //!
 //! ```
 //! use gannet_script::support::net::{Method, Anonymizer, community_id};
@@ -22,40 +22,41 @@ use super::opaque::{hmac_md5, hmac_sha256};
 use super::order::{Hashes, Random};
 use super::text::{base64, to_hex};
 
-/// How IPv4 addresses are replaced.
+/// Methods to anonymize IPv4 addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// Not at all: `KEEP_ORIG_ADDR`.
+    /// Addresses are kept: `KEEP_ORIG_ADDR`.
     Keep,
-    /// By numbers from 2 on: `SEQUENTIALLY_NUMBERED`.
+    /// Consecutive numbers from 2: `SEQUENTIALLY_NUMBERED`.
     Sequential,
-    /// By a digest: `RANDOM_MD5`.
+    /// MD5 digests: `RANDOM_MD5`.
     RandomMd5,
-    /// By random ones that have prefixes in common where the originals do: `PREFIX_PRESERVING_A50`.
+    /// Random addresses that share prefixes if the originals do: `PREFIX_PRESERVING_A50`.
     PrefixA50,
-    /// The same with digests: `PREFIX_PRESERVING_MD5`.
+    /// Like [`PrefixA50`](Self::PrefixA50), with MD5 digests instead of random numbers:
+    /// `PREFIX_PRESERVING_MD5`.
     PrefixMd5,
-    /// By a digest: `RANDOM_SHA256`.
+    /// SHA-256 digests: `RANDOM_SHA256`.
     RandomSha256,
-    /// As [`PrefixMd5`](Self::PrefixMd5): `PREFIX_PRESERVING_SHA256`.
+    /// Like [`PrefixMd5`](Self::PrefixMd5), with SHA-256: `PREFIX_PRESERVING_SHA256`.
     PrefixSha256,
 }
 
-/// Replaces addresses, each always by the same.
+/// Maps each address to a fixed replacement.
 #[derive(Clone, Debug)]
 pub struct Anonymizer {
     method: Method,
     known: HashMap<u32, u32>,
     next: u32,
     tree: Tree,
-    begun: bool,
+    started: bool,
 }
 
 impl Anonymizer {
-    /// One that knows no address yet.
+    /// An anonymizer without known addresses.
     #[must_use]
     pub fn new(method: Method) -> Self {
-        Anonymizer { method, known: HashMap::new(), next: 2, tree: Tree::default(), begun: false }
+        Anonymizer { method, known: HashMap::new(), next: 2, tree: Tree::default(), started: false }
     }
 
     /// The replacement of an address.
@@ -64,7 +65,7 @@ impl Anonymizer {
         if self.method == Method::Keep {
             return address;
         }
-        self.begun = true;
+        self.started = true;
         if let Some(known) = self.known.get(&input) {
             return known.to_be_bytes();
         }
@@ -86,7 +87,7 @@ impl Anonymizer {
             }
             Method::RandomMd5 | Method::RandomSha256 => u32::from_le_bytes(digest(&address)),
             Method::PrefixMd5 | Method::PrefixSha256 => (0..32_u32).fold(input, |output, bit| {
-                // The bits in front, a one, zeros.
+                // The preceding bits, a one, zeros.
                 let prefix = input & !(u32::MAX >> bit) | 1 << (31 - bit);
                 let mut bytes = [0; 8];
                 bytes[..4].copy_from_slice(&(bit + 1).to_be_bytes());
@@ -99,11 +100,10 @@ impl Anonymizer {
         output.to_be_bytes()
     }
 
-    /// Preserves the first bits of an address; with [`Method::PrefixA50`] only. Returns whether
-    /// that is possible: not after the first address was replaced ("prefix preservation specified
-    /// after anonymization begun").
+    /// Preserves the first bits of an address; has an effect only with [`Method::PrefixA50`]. Returns false
+    /// after the first address was replaced ("prefix preservation specified after anonymization begun").
     pub fn preserve_prefix(&mut self, address: [u8; 4], bits: u32, random: &mut Random) -> bool {
-        if self.begun {
+        if self.started {
             return false;
         }
         let suffix = u32::MAX.checked_shr(bits).unwrap_or(0);
@@ -124,11 +124,11 @@ fn random32(random: &mut Random) -> u32 {
     high << 16 | random.next() as u32 & 0xffff
 }
 
-/// The addresses that are known, by their common prefixes: a binary tree whose leaves are addresses.
+/// The known addresses by their common prefixes: a binary tree whose leaves are addresses.
 #[derive(Clone, Debug, Default)]
 struct Tree {
     nodes: Vec<Node>,
-    /// What 0.0.0.0 and 255.255.255.255 are replaced by, where that is not themselves.
+    /// Replacements of 0.0.0.0 and 255.255.255.255, if they are replaced.
     special: [Option<u32>; 2],
 }
 
@@ -139,7 +139,7 @@ struct Node {
     children: Option<[usize; 2]>,
 }
 
-/// The first bit of a number that is one, from 1 on; 0 of zero.
+/// The position of the highest one bit, counted from 1; 0 for zero.
 fn first_bit(value: u32) -> u32 {
     if value == 0 { 0 } else { value.leading_zeros() + 1 }
 }
@@ -159,7 +159,7 @@ impl Tree {
         }
     }
 
-    /// The node of an address, made where there is none; `None` for the two that are never in the tree.
+    /// The node of an address, added if missing; `None` for 0.0.0.0 and 255.255.255.255.
     fn find(&mut self, input: u32, random: &mut Random) -> Option<usize> {
         if input == 0 || input == u32::MAX {
             return None;
@@ -185,14 +185,14 @@ impl Tree {
         }
     }
 
-    /// Adds a node for an address as a sibling of `at`, under a new node that replaces `at`.
+    /// Adds a node for an address as a sibling of node `at`, below a new node in the position of `at`.
     fn split(&mut self, at: usize, input: u32, random: &mut Random) -> usize {
         let old = self.nodes[at];
         let swivel = first_bit(input ^ old.input);
         let output = if swivel == 32 {
             old.output ^ 1
         } else {
-            // The bits in front stay, the one that differs differs, the rest is random.
+            // The common prefix is kept, the first differing bit differs, the rest is random.
             let known = ((old.output >> (32 - swivel)) ^ 1) << (32 - swivel);
             known | (random32(random) & 0x7fff_ffff) >> swivel
         };
@@ -207,8 +207,8 @@ impl Tree {
     }
 }
 
-/// `community_id_v1` of the two ends of a connection, each an address of sixteen bytes (IPv4 mapped) and a port, or for ICMP type
-/// and code, and of the number of its transport protocol.
+/// `community_id_v1` of a connection: its endpoints, each an address of sixteen bytes (IPv4 mapped) and a port
+/// (for ICMP, type or code), and the number of its transport protocol.
 #[must_use]
 pub fn community_id(
     ends: [([u8; 16], u16); 2],
@@ -224,7 +224,7 @@ pub fn community_id(
         58 => !matches!(from.1, 128..=131 | 133..=136 | 139 | 140 | 144 | 145),
         _ => false,
     };
-    // Ports are compared as they lie in memory.
+    // As in Zeek, ports are compared as their network-order bytes read in little-endian order.
     let place = |end: ([u8; 16], u16)| (end.0, end.1.swap_bytes());
     if !one_way && place(from) >= place(to) {
         std::mem::swap(&mut from, &mut to);
@@ -245,7 +245,8 @@ pub fn community_id(
     [b"1:", text.as_slice()].concat()
 }
 
-/// `haversine_distance`: miles between two places, given by latitude and longitude in degrees.
+/// `haversine_distance`: the distance in miles between two locations, given by latitude and longitude in
+/// degrees.
 #[must_use]
 pub fn haversine_distance(from: (f64, f64), to: (f64, f64)) -> f64 {
     const PI: f64 = std::f64::consts::PI;
@@ -317,7 +318,7 @@ mod tests {
         assert_eq!(id([(b, 3344), (a, 1122)], 6), "1:wCb3OG7yAFWelaUydu0D+125CLM=");
         assert_eq!(id([(a, 1122), (b, 3344)], 17), "1:0Mu9InQx6z4ZiCZM/7HXi2WMhOg=");
         assert_eq!(id([(a, 8), (b, 0)], 1), id([(b, 0), (a, 8)], 1));
-        // Unreachable destinations have no answer: the direction counts.
+        // Destination unreachable has no response type: the direction matters.
         assert_ne!(id([(b, 3), (a, 0)], 1), id([(a, 0), (b, 3)], 1));
         assert!(community_id([(a, 1), (b, 2)], 6, 1, false).starts_with(b"1:"));
     }
@@ -330,7 +331,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn prefixes_in_common_stay_in_common(addresses in proptest::collection::vec(any::<u32>(), 2..20), sha: bool) {
+        fn common_prefixes_are_preserved(addresses in proptest::collection::vec(any::<u32>(), 2..20), sha: bool) {
             let methods = [Method::PrefixA50, if sha { Method::PrefixSha256 } else { Method::PrefixMd5 }];
             for method in methods {
                 let inputs: Vec<[u8; 4]> = addresses.iter().map(|a| a.to_be_bytes()).collect();

@@ -1,7 +1,7 @@
-//! Names and addresses of hosts by the resolver of the system, and text records by a query of its servers.
+//! Host names and addresses from the system resolver, and TXT records from its servers.
 //!
-//! Threads ask: an answer may take seconds. Names of hosts are those of `getaddrinfo(3)` and `getnameinfo(3)`, text records (RFC
-//! 1035, section 3.3.14) come from the servers that `/etc/resolv.conf` names.
+//! Lookups run on threads, because they may take seconds. Host names are resolved with `getaddrinfo(3)` and
+//! `getnameinfo(3)`; TXT records (RFC 1035, section 3.3.14) are queried from the servers in `/etc/resolv.conf`.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -10,35 +10,35 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Threads that ask at a time.
-const THREADS: usize = 16;
-/// The most questions that wait for a thread: further ones have no answer.
-const WAITING: usize = 10_000;
-/// How long a server has for its answer to a query of text records.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// Maximum number of threads.
+const MAX_THREADS: usize = 16;
+/// Maximum number of queued questions: further ones fail immediately.
+const MAX_QUEUED: usize = 10_000;
+/// Timeout of a query for TXT records to one server.
+const QUERY_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// What is asked.
+/// A lookup.
 #[derive(Clone, Debug)]
 pub(crate) enum Question {
     /// The name of an address.
     Addr(IpAddr),
     /// The addresses of a name.
     Name(String),
-    /// The first text record of a name.
+    /// The first TXT record of a name.
     Text(String),
 }
 
-/// An answer.
+/// The result of a lookup.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     Name(String),
     Addrs(Vec<IpAddr>),
     Text(Vec<u8>),
-    /// There is none, or no server answers.
+    /// No result, or no server responded.
     Nothing,
 }
 
-/// Threads that ask.
+/// A pool of lookup threads.
 #[derive(Default)]
 pub(crate) struct Resolver {
     jobs: Arc<Jobs>,
@@ -49,8 +49,8 @@ pub(crate) struct Resolver {
 struct Jobs {
     queue: Mutex<Queue>,
     added: Condvar,
-    /// Answers that were not taken.
-    found: AtomicUsize,
+    /// Number of answers that were sent and not yet received.
+    undelivered: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -64,7 +64,7 @@ impl Jobs {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Answers one question after the other. The threads end with the process.
+    /// Answers questions in order. The threads end with the process.
     fn work(&self) {
         loop {
             let mut queue = self.queue();
@@ -77,56 +77,57 @@ impl Jobs {
             };
             queue.idle -= 1;
             drop(queue);
-            self.give(&to, answer(&question));
+            self.deliver(&to, answer(&question));
         }
     }
 
-    fn give(&self, to: &Sender<Answer>, found: Answer) {
-        // A script that waits no longer takes no answer.
+    fn deliver(&self, to: &Sender<Answer>, found: Answer) {
+        // A receiver that timed out is closed.
         if to.send(found).is_ok() {
-            self.found.fetch_add(1, Ordering::Release);
+            self.undelivered.fetch_add(1, Ordering::Release);
         }
     }
 }
 
 impl Resolver {
-    /// Asks; the answer comes later. Where no thread can be had, or too many questions wait, it is that there is none.
-    pub(crate) fn ask(&mut self, question: Question) -> Receiver<Answer> {
+    /// Queues a question. The answer is [`Answer::Nothing`] if no thread can be started or too many questions
+    /// are queued.
+    pub(crate) fn resolve(&mut self, question: Question) -> Receiver<Answer> {
         let (to, from) = channel();
         let mut queue = self.jobs.queue();
-        if queue.waiting.len() >= WAITING {
-            self.jobs.give(&to, Answer::Nothing);
+        if queue.waiting.len() >= MAX_QUEUED {
+            self.jobs.deliver(&to, Answer::Nothing);
             return from;
         }
         queue.waiting.push_back((question, to));
-        if queue.idle < queue.waiting.len() && self.threads < THREADS {
+        if queue.idle < queue.waiting.len() && self.threads < MAX_THREADS {
             let jobs = Arc::clone(&self.jobs);
             let thread = std::thread::Builder::new().name("resolver".to_owned());
             self.threads += usize::from(thread.spawn(move || jobs.work()).is_ok());
         }
         if self.threads == 0 {
-            queue.waiting.drain(..).for_each(|(_, to)| self.jobs.give(&to, Answer::Nothing));
+            queue.waiting.drain(..).for_each(|(_, to)| self.jobs.deliver(&to, Answer::Nothing));
         }
         drop(queue);
         self.jobs.added.notify_one();
         from
     }
 
-    /// Whether there are answers that were not taken.
+    /// Whether answers are ready.
     #[inline]
-    pub(crate) fn has_found(&self) -> bool {
-        self.jobs.found.load(Ordering::Acquire) > 0
+    pub(crate) fn has_answers(&self) -> bool {
+        self.jobs.undelivered.load(Ordering::Acquire) > 0
     }
 
-    /// Takes an answer, if it has come.
-    pub(crate) fn take(&self, from: &Receiver<Answer>) -> Option<Answer> {
+    /// Receives an answer, if it is ready.
+    pub(crate) fn try_receive(&self, from: &Receiver<Answer>) -> Option<Answer> {
         let found = from.try_recv().ok()?;
-        self.jobs.found.fetch_sub(1, Ordering::Relaxed);
+        self.jobs.undelivered.fetch_sub(1, Ordering::Relaxed);
         Some(found)
     }
 }
 
-/// Asks, and waits for the answer.
+/// Answers a question synchronously.
 pub(crate) fn answer(question: &Question) -> Answer {
     match question {
         Question::Addr(addr) => {
@@ -150,24 +151,24 @@ pub(crate) fn answer(question: &Question) -> Answer {
     }
 }
 
-/// `NI_NAMEREQD` of `getnameinfo(3)`: an address without a name is an error.
+/// `NI_NAMEREQD` of `getnameinfo(3)`: an error if the address has no name.
 const NAME_REQUIRED: i32 = if cfg!(target_os = "macos") { 4 } else { 8 };
 
-/// The servers of resolv.conf(5).
+/// The name servers in resolv.conf(5).
 fn servers(text: &str) -> Vec<SocketAddr> {
     let addr = |line: &str| line.trim().strip_prefix("nameserver")?.trim().parse::<IpAddr>().ok();
     text.lines().filter_map(addr).map(|addr| SocketAddr::new(addr, 53)).collect()
 }
 
-/// Asks a server for text records over UDP.
+/// Queries a server for TXT records over UDP.
 fn query(server: SocketAddr, name: &str) -> Option<Vec<u8>> {
     let local: SocketAddr = match server {
         SocketAddr::V4(_) => ([0, 0, 0, 0], 0).into(),
         SocketAddr::V6(_) => ([0_u16; 8], 0).into(),
     };
     let socket = UdpSocket::bind(local).ok()?;
-    socket.set_read_timeout(Some(PATIENCE)).ok()?;
-    // Only this server's datagrams come in.
+    socket.set_read_timeout(Some(QUERY_TIMEOUT)).ok()?;
+    // Receive only datagrams of this server.
     socket.connect(server).ok()?;
     let id = socket.local_addr().ok()?.port().rotate_left(7) ^ std::process::id() as u16;
     socket.send(&message(id, name)?).ok()?;
@@ -176,14 +177,14 @@ fn query(server: SocketAddr, name: &str) -> Option<Vec<u8>> {
     text(bytes.get(..len)?, id)
 }
 
-/// The type of text records, and the class of the Internet.
+/// The type TXT and the class IN.
 const TXT: u16 = 16;
 const IN: u16 = 1;
 
-/// A query (RFC 1035, section 4.1).
+/// A DNS query message (RFC 1035, section 4.1).
 fn message(id: u16, name: &str) -> Option<Vec<u8>> {
     let mut bytes = id.to_be_bytes().to_vec();
-    // Recursion is desired; one question.
+    // Flags: recursion desired; one question.
     bytes.extend([1, 0, 0, 1, 0, 0, 0, 0, 0, 0]);
     for label in name.trim_end_matches('.').split('.') {
         let len = u8::try_from(label.len()).ok().filter(|len| (1..=63).contains(len))?;
@@ -195,7 +196,7 @@ fn message(id: u16, name: &str) -> Option<Vec<u8>> {
     (bytes.len() <= 12 + 255 + 4).then_some(bytes)
 }
 
-/// The strings of the first text record of a response.
+/// The strings of the first TXT record of a response.
 fn text(response: &[u8], id: u16) -> Option<Vec<u8>> {
     let half = |at: usize| Some(u16::from_be_bytes(*response.get(at..)?.first_chunk()?));
     let is_answer = half(0)? == id && half(2)? & 0x8000 != 0 && half(2)? & 0xf == 0;
@@ -205,10 +206,10 @@ fn text(response: &[u8], id: u16) -> Option<Vec<u8>> {
     let (questions, answers) = (half(4)?, half(6)?);
     let mut at = 12;
     for _ in 0..questions {
-        at = behind_name(response, at)? + 4;
+        at = skip_name(response, at)? + 4;
     }
     for _ in 0..answers {
-        at = behind_name(response, at)?;
+        at = skip_name(response, at)?;
         let (kind, class, len) = (half(at)?, half(at + 2)?, usize::from(half(at + 8)?));
         let data = response.get(at + 10..at + 10 + len)?;
         if (kind, class) == (TXT, IN) {
@@ -225,8 +226,8 @@ fn text(response: &[u8], id: u16) -> Option<Vec<u8>> {
     None
 }
 
-/// The position behind a name, which may end with a pointer (RFC 1035, section 4.1.4).
-fn behind_name(response: &[u8], mut at: usize) -> Option<usize> {
+/// The offset after a name, which may end with a pointer (RFC 1035, section 4.1.4).
+fn skip_name(response: &[u8], mut at: usize) -> Option<usize> {
     loop {
         match *response.get(at)? {
             0 => return Some(at + 1),
@@ -258,7 +259,7 @@ mod tests {
         let mut response = query;
         response[2] = 0x81;
         response[7] = 2;
-        // An alias, then strings.
+        // A CNAME record, then strings.
         response.extend(b"\xc0\x0c\0\x05\0\x01\0\0\0\0\0\x02\xc0\x0c");
         response.extend(b"\xc0\x0c\0\x10\0\x01\0\0\0\0\0\x06\x02hi\x02 t");
         let all = response.clone();
@@ -272,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_is_asked() {
+    fn a_server_is_queried() {
         let server = UdpSocket::bind("127.0.0.1:0").unwrap();
         let at = server.local_addr().unwrap();
         let thread = std::thread::spawn(move || {
@@ -292,14 +293,14 @@ mod tests {
     fn addresses_in_words_need_no_server() {
         let mut resolver = Resolver::default();
         for n in [10, 1_000] {
-            let asked: Vec<_> = (0..n)
-                .map(|i| resolver.ask(Question::Name(format!("127.0.{}.{}", i / 250, i % 250))))
+            let receivers: Vec<_> = (0..n)
+                .map(|i| resolver.resolve(Question::Name(format!("127.0.{}.{}", i / 250, i % 250))))
                 .collect();
-            for (i, from) in asked.iter().enumerate() {
+            for (i, from) in receivers.iter().enumerate() {
                 let addr: IpAddr = format!("127.0.{}.{}", i / 250, i % 250).parse().unwrap();
                 assert_eq!(from.recv(), Ok(Answer::Addrs(vec![addr])));
             }
-            assert!(resolver.threads <= THREADS);
+            assert!(resolver.threads <= MAX_THREADS);
         }
     }
 }

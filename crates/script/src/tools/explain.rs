@@ -1,26 +1,26 @@
-//! Codes of messages, and hints what to do about them.
+//! Codes of messages, and hints for fixing the cause.
 
-/// The code of messages about names that nothing declares.
+/// The code of messages about undeclared names.
 pub const UNKNOWN_NAME: &str = "unknown-name";
 
-/// What is known of a message.
+/// Code and hint of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Explained {
+pub struct Explanation {
     /// The code.
     pub code: &'static str,
-    /// What to do.
+    /// How to fix the cause.
     pub hint: Option<&'static str>,
 }
 
-/// The code and hint of a message of the parser.
+/// The code and the hint for a message of the parser.
 #[must_use]
-pub fn explain(message: &str) -> Explained {
+pub fn explain(message: &str) -> Explanation {
     let found = MESSAGES.iter().find(|(begin, ..)| message.starts_with(begin));
     let (code, hint) = found.map_or(("error", ""), |(_, code, hint)| (code, hint));
-    Explained { code, hint: Some(hint).filter(|hint| !hint.is_empty()) }
+    Explanation { code, hint: Some(hint).filter(|hint| !hint.is_empty()) }
 }
 
-/// Beginnings of messages, codes and hints; longer beginnings first where one begins another.
+/// Prefixes of messages with codes and hints; a longer prefix precedes its own prefixes.
 const MESSAGES: &[(&str, &str, &str)] = &[
     ("syntax error", "syntax", ""),
     (
@@ -222,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_beginning_hides_a_later_one() {
+    fn no_prefix_hides_a_later_one() {
         for (at, (text, ..)) in MESSAGES.iter().enumerate() {
             assert!(!MESSAGES[..at].iter().any(|(begin, ..)| text.starts_with(begin)), "{text}");
         }

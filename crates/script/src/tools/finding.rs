@@ -1,7 +1,7 @@
-//! Findings: diagnostics with labelled places, a code and a hint.
+//! Findings: diagnostics with labelled spans, a code and a hint.
 //!
-//! Zeek's line about a wrong type repeats for each construct around it. A finding is made of the first; later errors whose place contains it, and
-//! later errors about the same unknown name, are left out.
+//! Zeek repeats an error about a wrong type for each enclosing construct. Only the first becomes a finding;
+//! later errors whose span contains it, and later errors about the same unknown name, are omitted.
 
 use std::collections::HashSet;
 
@@ -13,29 +13,29 @@ use crate::source::Span;
 use crate::tools::explain::{self, UNKNOWN_NAME};
 use crate::tools::hints;
 
-/// A place with a remark.
+/// A labelled span.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Label {
-    /// The place.
+    /// The span.
     pub span: Span,
-    /// What is remarkable there; empty for a mere caret.
+    /// Label shown under the marked source; empty for a caret without text.
     pub text: String,
 }
 
-/// An error or a warning as the tools show it.
+/// An error or a warning in the form that the tools show.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Finding {
-    /// How bad it is.
+    /// Severity.
     pub severity: Severity,
-    /// Its code: stable, to be named in configuration.
+    /// Its stable code, which configuration refers to.
     pub code: &'static str,
     /// The message, one line.
     pub message: String,
-    /// Places; the first is the finding's own.
+    /// Labelled spans; the first is that of the finding.
     pub labels: Vec<Label>,
-    /// What to do about it.
+    /// How to fix the cause.
     pub hint: Option<String>,
-    /// Zeek's line, where Zeek has one.
+    /// Zeek's line, if Zeek reports it too.
     pub zeek: Option<String>,
 }
 
@@ -48,7 +48,7 @@ impl Finding {
         Self { severity: Severity::Warning, code, message, labels, hint, zeek: None }
     }
 
-    /// The same with another place.
+    /// Adds a labelled span.
     #[must_use]
     pub fn and(mut self, span: Span, text: impl Into<String>) -> Self {
         if span.is_somewhere() {
@@ -57,13 +57,13 @@ impl Finding {
         self
     }
 
-    /// Its own place.
+    /// The span of the finding.
     #[must_use]
     pub fn span(&self) -> Option<Span> {
         self.labels.first().map(|label| label.span).filter(|span| span.is_somewhere())
     }
 
-    /// The file that it is in.
+    /// The file of the finding.
     #[must_use]
     pub fn file(&self) -> Option<FileId> {
         self.span().map(|span| span.file)
@@ -88,7 +88,7 @@ pub fn findings(program: &Program, diagnostics: &[Diagnostic]) -> Vec<Finding> {
     found
 }
 
-/// The finding of a diagnostic.
+/// Converts a diagnostic to a finding.
 #[must_use]
 pub fn finding(program: &Program, diagnostic: &Diagnostic) -> Finding {
     let text = String::from_utf8_lossy(&diagnostic.text).into_owned();
@@ -102,7 +102,7 @@ pub fn finding(program: &Program, diagnostic: &Diagnostic) -> Finding {
     if let Some(end) = message.find(", at or near").filter(|_| explained.code == UNKNOWN_NAME) {
         message.truncate(end);
     }
-    let hint = hints::of(program, diagnostic, &message).or(explained.hint.map(str::to_owned));
+    let hint = hints::hint(program, diagnostic, &message).or(explained.hint.map(str::to_owned));
     if message.starts_with("syntax error") {
         message = syntax(program, diagnostic, &mut labels);
     }
@@ -116,10 +116,10 @@ pub fn finding(program: &Program, diagnostic: &Diagnostic) -> Finding {
     }
 }
 
-/// Whether an earlier error is the cause of this one: its place is inside.
+/// Whether the new error follows from an earlier one: its span contains that of the earlier one.
 fn follows(found: &[Finding], new: &Finding) -> bool {
     let Some(span) = new.span() else {
-        // Errors without a place that sum up earlier ones.
+        // Errors without a location that summarize earlier ones.
         return new.message.contains("see previous errors") && !found.is_empty();
     };
     found.iter().rev().take(16).any(|old| {
@@ -141,7 +141,7 @@ fn labels(program: &Program, diagnostic: &Diagnostic) -> Vec<Label> {
     match (about.exprs[0], about.exprs[1]) {
         (Some(first), second) => {
             let parts = operands(program, first);
-            let place = program.exprs[first].span;
+            let span = program.exprs[first].span;
             match (&program.exprs[first].kind, parts.as_slice()) {
                 (ExprKind::Assign(..) | ExprKind::AddTo(..), [left, right]) => {
                     let (to, from) = (program.exprs[*left].ty, program.exprs[*right].ty);
@@ -152,7 +152,7 @@ fn labels(program: &Program, diagnostic: &Diagnostic) -> Vec<Label> {
                     }
                 }
                 (_, [left, right]) => {
-                    add(place, String::new());
+                    add(span, String::new());
                     add(program.exprs[*left].span, is_of(program, *left));
                     add(program.exprs[*right].span, is_of(program, *right));
                 }
@@ -161,7 +161,7 @@ fn labels(program: &Program, diagnostic: &Diagnostic) -> Vec<Label> {
                         Some(ty) => mismatch(program, ty, program.exprs[first].ty),
                         None => is_of(program, first),
                     };
-                    add(place, text);
+                    add(span, text);
                 }
             }
             if let Some(second) = second {
@@ -173,8 +173,8 @@ fn labels(program: &Program, diagnostic: &Diagnostic) -> Vec<Label> {
             add(program.exprs[second].span, mismatch(program, ty, program.exprs[second].ty));
         }
         (None, None) => {
-            // About an item that was declared elsewhere: the place of the error is the second one, unless the first is
-            // a type, that of a definition.
+            // About an item that was declared elsewhere: the second span is that of the error, unless the first
+            // is a type, which has the span of its definition.
             if about.message > 0 && about.other.is_somewhere() {
                 let places = [diagnostic.span, about.other];
                 let is_new = diagnostic.text.starts_with(b"\"redef\" used");
@@ -239,14 +239,14 @@ pub fn type_name(program: &Program, ty: TypeId) -> String {
     }
 }
 
-/// The text of a place.
+/// The source text of a span.
 pub(super) fn source(program: &Program, span: Span) -> Option<String> {
     let file = program.sources.files.find(span.file).filter(|_| span.is_somewhere())?;
     let text = file.text.get(span.start as usize..span.end as usize)?;
     Some(String::from_utf8_lossy(text).into_owned())
 }
 
-/// The message of a syntax error: what was expected and what was found.
+/// The message of a syntax error: the expected and the found token.
 fn syntax(program: &Program, diagnostic: &Diagnostic, labels: &mut Vec<Label>) -> String {
     let found = source(program, diagnostic.span);
     let found = found.map_or_else(|| "end of file".to_owned(), |text| format!("`{text}`"));

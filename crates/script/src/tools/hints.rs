@@ -1,4 +1,4 @@
-//! What to do about a finding, where that depends on the program: names that were meant, parameters, how values are written.
+//! Hints that depend on the program: suggested names, parameters, syntax of values.
 
 use crate::ast::ExprKind;
 use crate::diagnostics::Diagnostic;
@@ -10,8 +10,8 @@ use crate::tools::finding::{operands, source, type_name};
 use crate::tools::words;
 use crate::types::{Flavor, Tag};
 
-/// The hint for a diagnostic with this message, which is without the texts of its subjects.
-pub(super) fn of(program: &Program, diagnostic: &Diagnostic, message: &str) -> Option<String> {
+/// The hint for a diagnostic; `message` is its text without the texts of its subjects.
+pub(super) fn hint(program: &Program, diagnostic: &Diagnostic, message: &str) -> Option<String> {
     let name = || message.rsplit(' ').next().unwrap_or_default();
     match message {
         "no such field in record" => field(program, diagnostic),
@@ -30,7 +30,7 @@ pub(super) fn of(program: &Program, diagnostic: &Diagnostic, message: &str) -> O
     }
 }
 
-/// Words of other languages, and what stands for them here.
+/// Keywords of other languages, and their equivalents.
 const FOREIGN: &[(&[&str], &str)] = &[
     (&["elif", "elseif", "elsif"], "write `else if`"),
     (&["and"], "write `&&`"),
@@ -62,7 +62,7 @@ fn foreign(word: &str) -> Option<String> {
     found.map(|(_, hint)| (*hint).to_owned())
 }
 
-/// What a token that fits nowhere may have been meant as.
+/// The probable intention behind an unexpected token.
 fn syntax(program: &Program, diagnostic: &Diagnostic) -> Option<String> {
     let token = source(program, diagnostic.span)?;
     if token == "{" && source(program, diagnostic.about.other).as_deref() == Some("=") {
@@ -80,7 +80,7 @@ fn syntax(program: &Program, diagnostic: &Diagnostic) -> Option<String> {
         .map(|known| format!("no attribute is named `&{name}`: did you mean `&{known}`?"))
 }
 
-/// What a character that begins no token may have been meant as.
+/// The probable intention behind an invalid character.
 fn character(program: &Program, diagnostic: &Diagnostic) -> Option<String> {
     let file = program.sources.files.find(diagnostic.span.file)?;
     let start = diagnostic.span.start as usize;
@@ -109,7 +109,7 @@ fn character(program: &Program, diagnostic: &Diagnostic) -> Option<String> {
     Some(hint.to_owned())
 }
 
-/// The event with a name like that of a handler.
+/// The event whose name is similar to that of a handler.
 fn event(program: &Program, diagnostic: &Diagnostic) -> Option<String> {
     let name = source(program, diagnostic.span)?;
     let events = program.globals.arena.iter().filter(|(_, global)| match global.kind {
@@ -127,26 +127,26 @@ fn prototype(program: &Program, diagnostic: &Diagnostic) -> Option<String> {
     let text = String::from_utf8_lossy(&diagnostic.text).into_owned();
     let name = text.strip_suffix(')')?.rsplit(" and ").next()?;
     let global = program.globals.find(program.names.find(name)?)?;
-    let takes = taken(program, program.globals[global].ty);
+    let takes = parameter_list(program, program.globals[global].ty);
     Some(format!("`{name}` has the parameters ({takes}); handlers may leave some out"))
 }
 
-/// The parameters that a call must have arguments for.
+/// The parameters that a call must provide arguments for.
 fn parameters(program: &Program, diagnostic: &Diagnostic) -> Option<String> {
-    // The arguments have the place of the call.
+    // The arguments have the span of the call.
     let args = diagnostic.about.exprs.into_iter().flatten().last()?;
-    let place = program.exprs[args].span;
+    let span = program.exprs[args].span;
     let call = program.exprs.iter().rev().find_map(|(_, expr)| match &expr.kind {
-        ExprKind::Call(call) if expr.span == place => Some(call.callee),
+        ExprKind::Call(call) if expr.span == span => Some(call.callee),
         _ => None,
     });
     let callee = &program.exprs[call?];
     let name = source(program, callee.span)?;
     program.types.func(callee.ty)?;
-    Some(format!("`{name}` takes ({})", taken(program, callee.ty)))
+    Some(format!("`{name}` takes ({})", parameter_list(program, callee.ty)))
 }
 
-fn taken(program: &Program, function: TypeId) -> String {
+fn parameter_list(program: &Program, function: TypeId) -> String {
     let params = program.types.params(function).iter();
     let all: Vec<_> = params
         .map(|param| format!("{}: {}", program.name(param.name), type_name(program, param.ty)))
@@ -154,14 +154,14 @@ fn taken(program: &Program, function: TypeId) -> String {
     all.join(", ")
 }
 
-/// `=` where `==` is meant.
+/// A `=` that should be `==`.
 fn assignment(program: &Program, diagnostic: &Diagnostic) -> Option<String> {
     let expr = diagnostic.about.exprs[0]?;
     let is_assignment = matches!(program.exprs[expr].kind, ExprKind::Assign(..));
     is_assignment.then(|| "`=` assigns: `==` compares".to_owned())
 }
 
-/// How a value is written that has another type than what it meets.
+/// How to write a value of the expected type.
 fn values(program: &Program, diagnostic: &Diagnostic) -> Option<String> {
     let about = &diagnostic.about;
     let expr = about.exprs[0].or(about.exprs[1])?;
@@ -176,7 +176,7 @@ fn values(program: &Program, diagnostic: &Diagnostic) -> Option<String> {
     let numbers = [Tag::Count, Tag::Int, Tag::Double];
     let hint = if is(&[Tag::Port], &numbers) {
         "a port is written with its protocol: `80/tcp`"
-    // A string is indexed by numbers: that is what `in` a string wants.
+    // `Int`: a string is indexed by numbers, so `in` a string expects one.
     } else if is(&[Tag::Addr, Tag::Subnet], &[Tag::String, Tag::Int]) {
         "addresses and subnets are written without quotes: `10.0.0.1`, `10.0.0.0/8`"
     } else if is(&[Tag::Interval], &numbers) {
@@ -195,12 +195,12 @@ fn values(program: &Program, diagnostic: &Diagnostic) -> Option<String> {
     Some(hint.to_owned())
 }
 
-/// A field like one that a record type does not have.
+/// A field of the record type with a similar name.
 fn orphan(program: &Program, diagnostic: &Diagnostic, message: &str) -> Option<String> {
     fields(program, diagnostic.about.types[0]?, message.split('"').nth(1)?)
 }
 
-/// A name like `name`: of a global, or a keyword.
+/// A global or keyword with a similar name.
 fn similar(program: &Program, name: &str) -> Option<String> {
     let names = program.globals.arena.iter().map(|(_, global)| program.name(global.name));
     closest(name, names.chain(words::WORDS.iter().copied()))
@@ -220,7 +220,7 @@ fn field(program: &Program, diagnostic: &Diagnostic) -> Option<String> {
     fields(program, program.exprs[base].ty, text.trim_end_matches(')').rsplit('$').next()?)
 }
 
-/// The field of a record type that is most like `name`, or its first fields.
+/// The field of a record type with the most similar name, or its first fields.
 fn fields(program: &Program, ty: TypeId, name: &str) -> Option<String> {
     let record = program.types.record(ty)?;
     let names = || record.fields.iter().map(|field| program.name(field.name));
@@ -238,7 +238,7 @@ fn fields(program: &Program, ty: TypeId, name: &str) -> Option<String> {
     })
 }
 
-/// The name that differs from `name` in the fewest letters, a third of them at most.
+/// The name with the smallest edit distance to `name`, at most a third of its letters.
 fn closest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
     let limit = (name.len() / 3).clamp(1, 4);
     let last = |text: &str| text.rsplit("::").next().unwrap_or_default().to_owned();
@@ -252,7 +252,8 @@ fn closest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<Strin
     best.map(|(_, known)| known.to_owned()).filter(|known| known != name)
 }
 
-/// How many letters must be changed, added or removed to turn `a` into `b`; more than `limit` where it is more.
+/// The number of letters to change, insert or remove to turn `a` into `b`; a value above `limit` if it is
+/// larger.
 fn distance(a: &str, b: &str, limit: usize) -> usize {
     let (a, b) = (a.as_bytes(), b.as_bytes());
     if a.len().abs_diff(b.len()) > limit || a.len() > 200 {
@@ -344,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_written_as_their_type_wants_them() {
+    fn values_get_hints_for_the_expected_type() {
         for (condition, expected) in [
             (
                 "a == \"10.0.0.1\"",

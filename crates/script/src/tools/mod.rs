@@ -1,18 +1,18 @@
-//! Tools for authors of scripts.
+//! Tools for script authors.
 //!
-//! | module | duty |
+//! | module | purpose |
 //! |---|---|
-//! | [`session`] | scripts are read into a program, nothing is run; diagnostics are collected |
-//! | [`finding`] | a diagnostic with labelled places and a hint, follow-up errors left out |
+//! | [`session`] | parses scripts into a program without running it, and collects diagnostics |
+//! | [`finding`] | a diagnostic with labelled spans and a hint; follow-up errors are omitted |
 //! | [`explain`] | codes and hints of messages |
-//! | `hints` | hints that depend on the program: names that were meant, parameters, how values are written |
-//! | `words` | the words of the language |
+//! | `hints` | hints that depend on the program: suggested names, parameters, syntax of values |
+//! | `words` | keywords, attributes and directives |
 //! | [`render`] | findings as text with source lines and carets |
 //! | [`warn`] | warnings that Zeek lacks |
 //! | [`tokens`] | a file as tokens, comments and directives |
 //! | [`mod@format`] | the formatter |
-//! | [`query`] | questions of editors: meaning, declaration, documentation, completion |
-//! | [`stages`] | what each stage makes of a file, as text |
+//! | [`query`] | queries of editors: meaning, declaration, documentation, completion |
+//! | [`stages`] | the output of each compiler stage for a file, as text |
 
 pub mod explain;
 pub mod finding;

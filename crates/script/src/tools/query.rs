@@ -1,6 +1,8 @@
-//! Questions of editors about a program: the meaning of a name, where it is declared, its documentation, names that fit, the outline of a file.
+//! Queries of editors about a program: the meaning of a name, its declaration and documentation, completions,
+//! the outline of a file.
 //!
-//! A session that recorded names ([`crate::program::Program::uses`]) answers. One that ended at a syntax error answers about everything before it.
+//! They need a session that recorded names ([`crate::program::Program::uses`]). After a syntax error, they
+//! cover the source before it.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -15,10 +17,10 @@ use crate::tools::finding::type_name;
 use crate::tools::words::{ATTRIBUTES, DIRECTIVES, WORDS};
 use crate::types::{Field, Flavor, Type};
 
-/// The most names that a completion has.
-const MOST: usize = 200;
+/// Maximum number of completions.
+const MAX_COMPLETIONS: usize = 200;
 
-/// The kind of an item, for icons.
+/// The kind of an item, which selects an icon.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ItemKind {
     /// A function or hook.
@@ -31,20 +33,20 @@ pub enum ItemKind {
     Constant,
     /// A record, enum or other named type.
     Type,
-    /// A name of an enum.
+    /// A value of an enum.
     EnumValue,
     /// A field.
     Field,
     /// A module.
     Module,
-    /// A reserved word, attribute or directive.
+    /// A keyword, attribute or directive.
     Word,
 }
 
-/// A name that fits at a place, or an entry of an outline.
+/// A completion or an entry of an outline.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Item {
-    /// The name as it is to be written.
+    /// The text to insert.
     pub name: String,
     /// Its kind.
     pub kind: ItemKind,
@@ -54,7 +56,7 @@ pub struct Item {
     pub span: Span,
 }
 
-/// The file of a program with this path: compared by `same`.
+/// The file with this path, compared with `same`.
 pub fn file(program: &Program, same: impl Fn(&str) -> bool) -> Option<FileId> {
     program.sources.files.iter().find(|(_, file)| same(&file.path)).map(|(id, _)| id)
 }
@@ -72,7 +74,7 @@ pub fn target(program: &Program, file: FileId, offset: usize) -> Option<(Span, T
         .map(|found| (found.span, found.target))
 }
 
-/// Where else the same is named.
+/// All uses of the target, sorted by position.
 #[must_use]
 pub fn references(program: &Program, target: Target) -> Vec<Span> {
     let uses = program.uses.as_deref().unwrap_or_default();
@@ -83,24 +85,24 @@ pub fn references(program: &Program, target: Target) -> Vec<Span> {
     spans
 }
 
-/// A name, and every place where the same is named: the name alone, without its module.
+/// A name and all its occurrences. Each span covers the name without its module.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Occurrences {
     /// The name without its module.
     pub name: String,
     /// Where it is declared.
     pub declared: Span,
-    /// The places, in order.
+    /// The occurrences, in order.
     pub spans: Vec<Span>,
 }
 
-/// All places that are to be changed where something gets another name; `None` where nothing declares it.
+/// All occurrences that a rename must change; `None` if the target has no declaration.
 #[must_use]
 pub fn occurrences(program: &Program, target: Target) -> Option<Occurrences> {
     let (name, declared) = declaration(program, target)?;
     let name = last(program.name(name)).to_owned();
     let uses = program.uses.as_deref().unwrap_or_default();
-    // A capture is another local with the same declaration, and so are fields of types that others extend.
+    // A capture is a separate local with the same declaration, as are fields of types that others extend.
     let is_same = |other: Target| {
         other == target
             || !matches!(target, Target::Global(_))
@@ -111,13 +113,13 @@ pub fn occurrences(program: &Program, target: Target) -> Option<Occurrences> {
         uses.iter().filter(|found| is_same(found.target)).map(|found| found.span).collect();
     spans.push(declared);
     let mut spans: Vec<Span> =
-        spans.into_iter().filter_map(|span| narrowed(program, span, &name)).collect();
+        spans.into_iter().filter_map(|span| name_span(program, span, &name)).collect();
     spans.sort_by_key(|span| (span.file, span.start));
     spans.dedup_by_key(|span| (span.file, span.start));
     Some(Occurrences { name, declared, spans })
 }
 
-/// The full name of something and where it is declared.
+/// The full name of a target and the span of its declaration.
 #[must_use]
 pub fn declaration(program: &Program, target: Target) -> Option<(Name, Span)> {
     let (name, span) = match target {
@@ -134,8 +136,8 @@ pub fn declaration(program: &Program, target: Target) -> Option<(Name, Span)> {
     span.is_somewhere().then_some((name, span))
 }
 
-/// The place of a name within a stretch of text that has it.
-fn narrowed(program: &Program, span: Span, name: &str) -> Option<Span> {
+/// The span of `name` within `span`.
+fn name_span(program: &Program, span: Span, name: &str) -> Option<Span> {
     let file = program.sources.files.find(span.file)?;
     let text = file.text.get(span.start as usize..span.end as usize)?;
     let is_part = |at: Option<usize>| {
@@ -157,13 +159,13 @@ pub fn is_identifier(name: &str) -> bool {
         && !WORDS.contains(&name)
 }
 
-/// Where it is declared.
+/// The span of the definition of a target.
 #[must_use]
 pub fn definition(program: &Program, target: Target) -> Option<Span> {
     let span = match target {
         Target::Global(global) => {
             let entry = program.globals.arena.find(global)?;
-            // A function is defined where its body is, an event or hook where it is declared.
+            // A function is defined at its body; an event or hook at its declaration.
             match entry.kind {
                 GlobalKind::Function(func) => {
                     let function = &program.functions[func];
@@ -180,7 +182,7 @@ pub fn definition(program: &Program, target: Target) -> Option<Span> {
     span.is_somewhere().then_some(span)
 }
 
-/// Declaration and documentation of it.
+/// Declaration and documentation of a target.
 #[must_use]
 pub fn hover(program: &Program, target: Target) -> Option<(String, String)> {
     let (text, span) = match target {
@@ -282,7 +284,7 @@ fn callable(program: &Program, name: &str, ty: TypeId) -> String {
     format!("{flavor} {name}({}){result}", params.join(", "))
 }
 
-/// The `##` comments above a declaration, or `##<` behind it.
+/// The `##` comments above a declaration, or `##<` after it.
 #[must_use]
 pub fn documentation(program: &Program, span: Span) -> String {
     let Some(file) = program.sources.files.find(span.file).filter(|_| span.is_somewhere()) else {
@@ -292,7 +294,7 @@ pub fn documentation(program: &Program, span: Span) -> String {
     String::from_utf8_lossy(&lines).into_owned()
 }
 
-/// What a file declares and defines, in order.
+/// The declarations and definitions of a file, in order.
 #[must_use]
 pub fn outline(program: &Program, file: FileId) -> Vec<Item> {
     let mut items: Vec<Item> = program
@@ -311,7 +313,7 @@ pub fn outline(program: &Program, file: FileId) -> Vec<Item> {
         item.span = body.span;
         items.push(item);
     }
-    // A function is declared and defined by one name.
+    // A function's declaration and definition share one entry.
     items.sort_by_key(|item| (item.span.start, item.span.end));
     items.dedup_by(|a, b| a.name == b.name && a.span.start == b.span.start);
     items
@@ -335,7 +337,7 @@ fn item(program: &Program, global: &Global, name: String) -> Item {
     Item { name, kind, detail, span: global.span }
 }
 
-/// Names that fit behind `source[..offset]`; the last word of it is a part of the name.
+/// Completions at the end of `source[..offset]`, whose last word is the prefix of the name.
 #[must_use]
 pub fn complete(
     program: &Program,
@@ -376,7 +378,7 @@ pub fn complete(
                     detail: type_name(program, field.ty),
                     span: field.span,
                 })
-                .take(MOST)
+                .take(MAX_COMPLETIONS)
                 .collect();
         }
         Some(b'&') => return words(ATTRIBUTES),
@@ -391,7 +393,7 @@ pub fn complete(
     items.extend(globals(program, file, source, offset, &part));
     let mut seen = HashSet::new();
     items.retain(|item| seen.insert(item.name.clone()));
-    items.truncate(MOST);
+    items.truncate(MAX_COMPLETIONS);
     items
 }
 
@@ -399,7 +401,7 @@ fn starts_with(name: &str, part: &str) -> bool {
     name.len() >= part.len() && name.as_bytes()[..part.len()].eq_ignore_ascii_case(part.as_bytes())
 }
 
-/// Globals whose name begins with `part`; those of the module without it.
+/// Globals whose name begins with `part`; names of the current module are matched without the module.
 fn globals(
     program: &Program,
     file: Option<FileId>,
@@ -436,7 +438,7 @@ fn globals(
     items
 }
 
-/// The module that the text before `offset` opened last.
+/// The module in effect at `offset`.
 fn module_at(source: &[u8], offset: usize) -> Option<String> {
     let before = String::from_utf8_lossy(source.get(..offset).unwrap_or(source)).into_owned();
     let name = before.lines().rev().find_map(|line| {
@@ -446,7 +448,7 @@ fn module_at(source: &[u8], offset: usize) -> Option<String> {
     (name != "GLOBAL").then_some(name)
 }
 
-/// The body that was begun last before `offset`.
+/// The last body that begins before `offset`.
 fn body_at(program: &Program, file: FileId, offset: usize) -> Option<BodyId> {
     let declared = |id: BodyId| {
         let spans = program.bodies[id].locals.iter().map(|(_, local)| local.span);
@@ -486,7 +488,7 @@ fn locals(program: &Program, file: Option<FileId>, offset: usize, part: &str) ->
         .collect()
 }
 
-/// The type of the expression that ends `text`: a name, with fields, indices and calls behind it.
+/// The type of the expression at the end of `text`: a name followed by fields, indices and calls.
 fn chain_type(
     program: &Program,
     file: Option<FileId>,
@@ -542,7 +544,7 @@ fn chain_type(
     global.map(|global| program.globals[global].ty)
 }
 
-/// Where the bracket opens that ends `text`.
+/// The offset of the bracket that matches the one at the end of `text`.
 fn opening(text: &[u8]) -> Option<usize> {
     let mut depth = 0_usize;
     for (at, byte) in text.iter().enumerate().rev() {

@@ -12,10 +12,10 @@ use crate::program::Program;
 use crate::source::{Sources, Span};
 use crate::tools::finding::{Finding, Label};
 
-/// The longest part of a source line that is shown, in characters.
-const WIDTH: usize = 160;
+/// Maximum length of a displayed source line, in characters.
+const MAX_LINE_WIDTH: usize = 160;
 
-/// A position in a file: line and column, both from 1 on; columns count characters.
+/// A position in a file: line and column, both counted from 1; columns count characters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Position {
     /// The line.
@@ -24,7 +24,7 @@ pub struct Position {
     pub column: u32,
 }
 
-/// Where a span begins and ends.
+/// The begin and end positions of a span.
 #[must_use]
 pub fn positions(sources: &Sources, span: Span) -> Option<(Position, Position)> {
     let text = &sources.files.find(span.file)?.text;
@@ -42,7 +42,7 @@ pub fn position(text: &[u8], offset: usize) -> Position {
     Position { line: number(line), column: number(column) }
 }
 
-/// The text of a finding, with an empty line at its end where it shows a source line.
+/// The text of a finding, followed by an empty line if it shows a source line.
 #[must_use]
 pub fn render(sources: &Sources, finding: &Finding) -> String {
     let mut text = String::new();
@@ -93,10 +93,10 @@ pub fn render(sources: &Sources, finding: &Finding) -> String {
         let from_column = from.column as usize - 1;
         let end = if to.line > from.line { line.chars().count() } else { to.column as usize - 1 };
         let length = end.saturating_sub(from_column).max(1);
-        if from_column > WIDTH {
+        if from_column > MAX_LINE_WIDTH {
             continue;
         }
-        // Tabs stay tabs, so that the caret is below its character.
+        // Tabs are kept, so that the caret is aligned with its character.
         let blanks: String = line
             .chars()
             .chain(std::iter::repeat(' '))
@@ -104,7 +104,7 @@ pub fn render(sources: &Sources, finding: &Finding) -> String {
             .map(|letter| if letter == '\t' { '\t' } else { ' ' })
             .collect();
         let mark = if Some(span) == primary { "^" } else { "-" };
-        let marks = mark.repeat(length.min(WIDTH - from_column + 1));
+        let marks = mark.repeat(length.min(MAX_LINE_WIDTH - from_column + 1));
         let _ = writeln!(text, "{:width$} | {blanks}{marks} {}", "", label.text);
         while text.ends_with(" \n") {
             text.truncate(text.len() - 2);
@@ -114,39 +114,40 @@ pub fn render(sources: &Sources, finding: &Finding) -> String {
     if let Some(hint) = &finding.hint {
         let _ = writeln!(text, "{:width$} = hint: {hint}", "");
     }
-    // A line alone needs no room.
+    // Without source lines, no empty line follows.
     if primary.is_some() {
         text.push('\n');
     }
     text
 }
 
-/// The line of that number, control characters other than tabs replaced.
+/// The line with this number, with control characters other than tabs replaced.
 fn line_text(text: &[u8], number: u32) -> String {
     let line = text.split(|byte| *byte == b'\n').nth(number as usize - 1).unwrap_or_default();
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     String::from_utf8_lossy(line)
         .chars()
-        .take(WIDTH)
+        .take(MAX_LINE_WIDTH)
         .map(|letter| if letter.is_control() && letter != '\t' { '\u{fffd}' } else { letter })
         .collect()
 }
 
-/// The rich form of diagnostics on standard error: those of the parser once it is done, later ones immediately.
+/// Writes diagnostics in their rich form to standard error: those of the parser when parsing is done, later
+/// ones immediately.
 ///
-/// An error of a running script is written once for each place in a script, with the connection and the packet; how
-/// often it came again is written at the end.
+/// An error of a running script is written once per location, with the connection and the packet; the number of
+/// its repetitions is written at the end.
 #[derive(Clone, Default)]
 pub struct RichRenderer {
     waiting: Rc<RefCell<Option<Vec<Diagnostic>>>>,
     sites: Rc<RefCell<Sites>>,
 }
 
-/// Places that had errors while scripts ran, with the offset in the file and the severity: how often they came again.
+/// Number of repetitions of run-time errors, by location, offset in the file and severity.
 type Sites = BTreeMap<(String, u32, &'static str), u64>;
 
 impl RichRenderer {
-    /// What takes diagnostics.
+    /// The receiver of diagnostics.
     #[must_use]
     pub fn diagnostics(&self) -> Diagnostics {
         let waiting = Rc::clone(&self.waiting);
@@ -158,7 +159,7 @@ impl RichRenderer {
                 return;
             }
             if !diagnostic.span.is_somewhere() {
-                // No source line to show: Zeek's line says all.
+                // Without a source line, Zeek's line is sufficient.
                 return write(&format!("{}\n", String::from_utf8_lossy(&diagnostic.line())));
             }
             let (start, severity) = (diagnostic.span.start, diagnostic.severity.prefix());
@@ -183,7 +184,7 @@ impl RichRenderer {
         }))
     }
 
-    /// The scripts have ended: how often errors came again is written.
+    /// Writes the number of repeated errors at the end of the run.
     pub fn ended(&self) {
         for ((location, _, severity), again) in self.sites.borrow().iter() {
             if *again > 0 {
@@ -193,7 +194,7 @@ impl RichRenderer {
         }
     }
 
-    /// Parsing is done: its diagnostics are written.
+    /// Writes the diagnostics of the parser when parsing is done.
     pub fn parsed(&self, program: &Program) {
         let waiting = self.waiting.borrow_mut().take().unwrap_or_default();
         for finding in super::finding::findings(program, &waiting) {

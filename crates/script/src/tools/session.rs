@@ -1,4 +1,5 @@
-//! Scripts are read into a program; nothing is run except what reading needs: initializers and conditions of `@if`, in the sandbox.
+//! Sessions: scripts are parsed into a program. Only initializers and conditions of `@if` are evaluated, in the
+//! sandbox.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -14,54 +15,54 @@ use crate::tools::finding::{self, Finding};
 use crate::tools::warn;
 use crate::vm::Machine;
 
-/// Stack of the thread that reads scripts; pages are allocated when they are used.
-const STACK: usize = 1 << 30;
+/// Stack size of the parser thread, in bytes; pages are allocated on use.
+const STACK_SIZE: usize = 1 << 30;
 
-/// What is read, and how.
+/// Input and options of a session.
 #[derive(Clone, Default, Debug)]
 pub struct Settings {
     /// Scripts, as `@load` names them.
     pub files: Vec<String>,
-    /// Code that stands for the files.
+    /// Code to parse instead of the files.
     pub text: Option<Vec<u8>>,
-    /// Without Zeek's default scripts.
+    /// Omits Zeek's default scripts.
     pub bare: bool,
-    /// The folder of Zeek's scripts; otherwise `ZEEKPATH` has them.
+    /// The folder of Zeek's scripts; `None` to use `ZEEKPATH`.
     pub scripts: Option<String>,
-    /// Texts that stand for files, by canonical path.
+    /// Contents that replace files, by canonical path.
     pub overlay: HashMap<PathBuf, Vec<u8>>,
-    /// Which warnings are emitted.
+    /// The warnings to emit.
     pub warnings: warn::Level,
-    /// Also warnings about Zeek's own scripts and about files that the named ones load.
+    /// Also warns about Zeek's own scripts and about files that the named ones load.
     pub warn_loaded: bool,
     /// Whether names are recorded in [`Program::uses`].
     pub index: bool,
 }
 
-/// What was read.
+/// The result of parsing.
 pub struct Session {
-    /// The program, incomplete where reading ended early.
+    /// The program, incomplete if parsing ended early.
     pub program: Program,
     /// The interpreter that evaluated initializers.
     pub machine: Machine,
-    /// Errors and warnings, in the order in which they were found.
+    /// Errors and warnings, in order of detection.
     pub findings: Vec<Finding>,
-    /// The same with follow-up errors: a finding for each of Zeek's lines.
+    /// Like `findings`, including follow-up errors: one finding per line of Zeek.
     pub lines: Vec<Finding>,
-    /// Paths of the files that were named, as they were found.
+    /// Resolved paths of the named files.
     pub named: Vec<String>,
-    /// How reading ended.
+    /// How parsing ended.
     pub end: Result<(), ParseEnd>,
-    /// How many of the named files were not reached.
+    /// Number of named files that were not parsed.
     pub unread: usize,
     /// Whether Zeek's own scripts were found.
     pub has_scripts: bool,
-    /// Folders of Zeek's own scripts, and of declarations that its build makes.
-    own: Vec<PathBuf>,
+    /// Folders of Zeek's own scripts and of the declarations that Zeek's build generates.
+    zeek_folders: Vec<PathBuf>,
 }
 
 impl Session {
-    /// Whether a file, as it was found, belongs to Zeek: scripts in `site` are the user's.
+    /// Whether a file, by its resolved path, belongs to Zeek. Scripts in `site` belong to the user.
     #[must_use]
     pub fn is_of_zeek(&self, path: &str) -> bool {
         let is_own = |folder: &PathBuf| {
@@ -70,18 +71,19 @@ impl Session {
                 ["base", "policy", "builtin-plugins"].iter().any(|part| rest.starts_with(part))
             })
         };
-        path == command::BUILT_IN_NAME || self.own.iter().any(is_own)
+        path == command::BUILT_IN_NAME || self.zeek_folders.iter().any(is_own)
     }
 }
 
-/// Runs `work` on a thread whose stack suffices for every script; `None` where no thread could be started or it panicked.
+/// Runs `work` on a thread with a stack that suffices for every script; `None` if the thread could not be
+/// started or panicked.
 pub fn on_large_stack<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
-    let thread = std::thread::Builder::new().name("scripts".to_owned()).stack_size(STACK);
+    let thread = std::thread::Builder::new().name("scripts".to_owned()).stack_size(STACK_SIZE);
     thread.spawn(work).ok()?.join().ok()
 }
 
-/// Reads scripts as one program. Where a syntax error ends it, the files behind are read as another, so that each is checked. To be called on a
-/// thread of [`on_large_stack`].
+/// Parses scripts as one program. If a syntax error ends parsing, the remaining files are parsed as another
+/// program, so that each is checked. Must run on a thread of [`on_large_stack`].
 #[must_use]
 pub fn read_all(settings: &Settings) -> Vec<Session> {
     let mut sessions = Vec::new();
@@ -98,7 +100,7 @@ pub fn read_all(settings: &Settings) -> Vec<Session> {
     }
 }
 
-/// Reads scripts. To be called on a thread of [`on_large_stack`].
+/// Parses scripts. Must run on a thread of [`on_large_stack`].
 #[must_use]
 pub fn read(settings: &Settings) -> Session {
     let options = Options {
@@ -123,11 +125,12 @@ pub fn read(settings: &Settings) -> Session {
     let path = command::search_path(&options);
     let trees = script_trees(&path);
     let is_own = |folder: &&String| Path::new(folder).join("base/bif").is_dir();
-    let own = path.iter().filter(is_own).map(PathBuf::from).chain(trees.iter().cloned()).collect();
+    let zeek_folders =
+        path.iter().filter(is_own).map(PathBuf::from).chain(trees.iter().cloned()).collect();
     let has_scripts = !trees.is_empty();
     crate::components::declare(&mut program);
     let inputs = command::inputs(&options, &path);
-    // `-` stands for standard input where no file is named: the tools read only what is named.
+    // Without file names `-` would be standard input, but the tools parse only named files.
     let inputs = inputs.into_iter().filter(|input| !matches!(input, Input::File(name) if name == "-" && !settings.files.contains(name)));
     let inputs = inputs.map(|input| match (&settings.text, &input) {
         (Some(code), Input::File(name)) if settings.files.contains(name) => {
@@ -136,7 +139,7 @@ pub fn read(settings: &Settings) -> Session {
         _ => input,
     });
     let mut parser = Parser::new(&mut program, &mut machine, path);
-    // Without Zeek's scripts nothing declares the events that Zeek raises.
+    // Without Zeek's scripts, the events that Zeek raises have no declaration.
     parser.warn_unused = has_scripts && settings.warnings != warn::Level::None;
     parser.overlay = settings
         .overlay
@@ -146,11 +149,10 @@ pub fn read(settings: &Settings) -> Session {
     let end = parser.run(inputs);
     let unread = parser.unread_files();
     let mut raw = all.take();
-    // Refused by the sandbox: an error of the check, not of the script.
-    // Refused by the sandbox: an error of the check, not of the script.
-    // Without Zeek's scripts nothing declares the events that Zeek raises.
+    // Without Zeek's scripts, the events that Zeek raises have no declaration.
     let has_scripts = !trees.is_empty();
     raw.retain(|raw| has_scripts || !raw.text.starts_with(b"handler for non-existing event"));
+    // Refused by the sandbox: a limit of the check, not an error of the script.
     raw.retain(|raw| memchr::memmem::find(&raw.text, b"not allowed in a sandbox").is_none());
     let errors = raw.iter().any(|raw| raw.severity.is_error());
     let mut findings = finding::findings(&program, &raw);
@@ -176,7 +178,7 @@ pub fn read(settings: &Settings) -> Session {
         .filter(|(id, _)| is_named(&program, *id, settings, &trees))
         .map(|(_, file)| file.path.to_string())
         .collect();
-    Session { program, machine, findings, lines, named, end, unread, has_scripts, own }
+    Session { program, machine, findings, lines, named, end, unread, has_scripts, zeek_folders }
 }
 
 /// The folders of Zeek's own scripts in the search path.
@@ -187,7 +189,7 @@ fn script_trees(path: &[String]) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Whether a file was named, or is loaded by one that was, and is not one of Zeek's own.
+/// Whether a file was named, or loaded by a named file, and is not one of Zeek's own.
 fn is_named(program: &Program, file: FileId, settings: &Settings, trees: &[PathBuf]) -> bool {
     let Some(source) = program.sources.files.find(file) else { return false };
     let path = Path::new(&*source.path);

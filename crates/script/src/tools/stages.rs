@@ -1,4 +1,4 @@
-//! What each stage makes of a script, as text: tokens, AST, types, code.
+//! The output of each compiler stage for a script, as text: tokens, AST, types, code.
 
 use std::fmt::Write as _;
 
@@ -15,7 +15,7 @@ use crate::tools::tokens::{self, Kind};
 use crate::types::Flavor;
 use crate::walk;
 
-/// The tokens, comments and directives of a file, one a line: line, kind, text.
+/// The tokens, comments and directives of a file, one per line: line, kind, text.
 #[must_use]
 pub fn tokens(source: &[u8]) -> String {
     let mut text = String::new();
@@ -39,7 +39,8 @@ pub fn tokens(source: &[u8]) -> String {
     text
 }
 
-/// The functions, handlers and hooks of the named files as trees of statements, with their expressions in Zeek's text.
+/// The functions, handlers and hooks of the named files as trees of statements, with their expressions in
+/// Zeek's text.
 #[must_use]
 pub fn ast(session: &Session) -> String {
     let program = &session.program;
@@ -51,7 +52,8 @@ pub fn ast(session: &Session) -> String {
     text
 }
 
-/// The globals of the named files with their types, and each expression of their bodies with its place, type and text.
+/// The globals of the named files with their types, and each expression of their bodies with its location, type
+/// and text.
 #[must_use]
 pub fn types(session: &Session) -> String {
     let program = &session.program;
@@ -96,7 +98,7 @@ pub fn types(session: &Session) -> String {
     text
 }
 
-/// The instructions of the bodies of the named files, each with the expression that it belongs to.
+/// The instructions of the bodies of the named files, each with its expression.
 #[must_use]
 pub fn code(session: &mut Session) -> String {
     let mut text = String::new();
@@ -209,7 +211,7 @@ fn stmt(program: &Program, id: StmtId, depth: usize, text: &mut String) {
     }
 }
 
-/// The bodies of the files that were named.
+/// The bodies of the named files.
 fn bodies(session: &Session) -> Vec<BodyId> {
     let program = &session.program;
     let written = |body: &BodyId| {

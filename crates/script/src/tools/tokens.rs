@@ -1,4 +1,4 @@
-//! All of a file as pieces: tokens, patterns, comments and directives, in order; between them are only blanks.
+//! A file as a sequence of pieces: tokens, patterns, comments and directives, separated only by blanks.
 
 use std::rc::Rc;
 
@@ -13,56 +13,56 @@ pub enum Kind {
     Pattern,
     /// A comment up to the end of its line.
     Comment,
-    /// A directive with what belongs to it: a name, the rest of the line, a condition in parentheses.
+    /// A directive with its operand: a name, the rest of the line, a condition in parentheses.
     Directive(Directive),
 }
 
-/// A stretch of a file.
+/// A range of a file.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Piece {
     /// Its kind.
     pub kind: Kind,
     /// Offset of its first byte.
     pub start: usize,
-    /// Offset behind its last byte.
+    /// Offset after its last byte.
     pub end: usize,
-    /// Its line, from 1 on.
+    /// Its line, counted from 1.
     pub line: u32,
 }
 
 impl Piece {
-    /// Whether it is this operator.
+    /// Whether the piece is the operator `op`.
     #[must_use]
     pub fn is(&self, op: Op) -> bool {
         self.kind == Kind::Token(Token::Op(op))
     }
 
-    /// The reserved word that it is.
+    /// The keyword, if the piece is one.
     #[must_use]
     pub fn word(&self) -> Option<Word> {
         if let Kind::Token(Token::Word(word)) = self.kind { Some(word) } else { None }
     }
 
-    /// The bytes of it.
+    /// The bytes of the piece.
     #[must_use]
     pub fn text<'a>(&self, source: &'a [u8]) -> &'a [u8] {
         source.get(self.start..self.end).unwrap_or(&[])
     }
 }
 
-/// Text that is not made of tokens.
+/// Text that cannot be split into tokens.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NotTokens {
     /// The line.
     pub line: u32,
-    /// What is wrong.
+    /// The error message.
     pub message: String,
 }
 
 /// The pieces of a file.
 ///
 /// # Errors
-/// The first text that is no token.
+/// The first text that is not a token.
 pub fn pieces(source: &[u8]) -> Result<Vec<Piece>, NotTokens> {
     let text: Rc<[u8]> = source.into();
     let mut scan = Scan { source, lexer: Lexer::new(text), pieces: Vec::new(), last: 0 };
@@ -79,7 +79,7 @@ struct Scan<'a> {
     source: &'a [u8],
     lexer: Lexer,
     pieces: Vec<Piece>,
-    /// Behind the last piece.
+    /// Offset after the last piece.
     last: usize,
 }
 
@@ -90,11 +90,11 @@ impl Scan<'_> {
             return Err(NotTokens { line: lexed.line, message });
         }
         let start = lexed.start as usize;
-        // What the directive or pattern adds has comments neither before nor inside.
+        // A directive or pattern has no comments inside.
         self.comments(start);
         let kind = match lexed.token {
             Token::End => return Ok(None),
-            Token::Op(Op::Divide) if !self.behind_operand() => {
+            Token::Op(Op::Divide) if !self.is_after_operand() => {
                 return match self.lexer.pattern() {
                     Ok(Some(_)) => Ok(Some((Kind::Pattern, start))),
                     Ok(None) => Err(self.wrong("pattern not terminated")),
@@ -110,7 +110,7 @@ impl Scan<'_> {
         Ok(Some((kind, start)))
     }
 
-    /// Reads what belongs to a directive.
+    /// Scans the operand of a directive.
     fn directive(&mut self, directive: Directive) -> Result<(), NotTokens> {
         match directive {
             Directive::Load | Directive::LoadSigs | Directive::LoadPlugin | Directive::Unload => {
@@ -148,8 +148,8 @@ impl Scan<'_> {
         NotTokens { line: self.lexer.line(), message: message.to_owned() }
     }
 
-    /// Whether what was read last ends an operand, so that a `/` divides.
-    fn behind_operand(&self) -> bool {
+    /// Whether the last piece ends an operand, so that a `/` divides.
+    fn is_after_operand(&self) -> bool {
         let last =
             self.pieces.iter().enumerate().rev().find(|(_, piece)| piece.kind != Kind::Comment);
         let Some((at, piece)) = last else { return false };
@@ -157,7 +157,7 @@ impl Scan<'_> {
             Kind::Pattern => true,
             Kind::Token(Token::Ident | Token::Literal(_)) => true,
             Kind::Token(Token::Op(Op::ParenRight | Op::BracketRight)) => true,
-            // A bar behind an operand that is no operator ends a size.
+            // A bar after an operand that is not an operator closes a size.
             Kind::Token(Token::Op(Op::BitOr)) => closes_size(&self.pieces[..=at]),
             Kind::Directive(Directive::Dir | Directive::FileName) => true,
             _ => false,
@@ -193,7 +193,7 @@ impl Scan<'_> {
     }
 }
 
-/// Whether the bar at the end of `pieces` closes a size: an odd number of bars in its brackets opened before it.
+/// Whether the bar at the end of `pieces` closes a size: an odd number of bars precede it within its brackets.
 fn closes_size(pieces: &[Piece]) -> bool {
     let mut depth = 0_usize;
     let mut bars = Vec::new();
@@ -212,7 +212,7 @@ fn closes_size(pieces: &[Piece]) -> bool {
     let mut closes = false;
     for at in bars.into_iter().rev() {
         let before = pieces[..at].iter().rev().find(|piece| piece.kind != Kind::Comment);
-        // `closes` says whether the bar before closed a size and so ends an operand.
+        // `closes` is whether the previous bar closed a size and so ends an operand.
         let operand = before.is_some_and(|piece| match &piece.kind {
             Kind::Pattern | Kind::Token(Token::Ident | Token::Literal(_)) => true,
             Kind::Token(Token::Op(Op::ParenRight | Op::BracketRight | Op::BraceRight)) => true,
@@ -229,7 +229,7 @@ fn closes_size(pieces: &[Piece]) -> bool {
     closes
 }
 
-/// For each piece whether it is a bar that opens (`Some(true)`) or closes (`Some(false)`) a size.
+/// For each piece, whether it is a bar that opens (`Some(true)`) or closes (`Some(false)`) a size.
 #[must_use]
 pub fn sizes(pieces: &[Piece]) -> Vec<Option<bool>> {
     let mut open = vec![false];
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn slashes_divide_behind_operands() {
+    fn slashes_divide_after_operands() {
         assert_eq!(kinds("a / b; c = /x y/i;"), ["a", "/", "b", ";", "c", "=", "/x y/i", ";"]);
         assert_eq!(kinds("|a| / 2"), ["|", "a", "|", "/", "2"]);
         assert_eq!(kinds("/a/ | /b c/"), ["/a/", "|", "/b c/"]);

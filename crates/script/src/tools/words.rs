@@ -1,4 +1,4 @@
-//! The words of the language.
+//! Keywords, attributes and directives of the language.
 
 /// Keywords.
 pub(super) const WORDS: &[&str] = &[

@@ -299,7 +299,7 @@ impl Vm<'_> {
     #[inline]
     pub fn drain(&mut self) -> Result<(), Stop> {
         // After most packets there is nothing to do.
-        let has_work = self.m.whens.has_work() || self.m.state.resolver.has_found();
+        let has_work = self.m.whens.has_work() || self.m.state.resolver.has_answers();
         if self.m.queue.events.is_empty() && !has_work && !cycles::is_due() {
             return Ok(());
         }

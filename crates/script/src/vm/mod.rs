@@ -586,7 +586,7 @@ impl Evaluate for Machine {
         // Code and plans are made again, as they are where this state comes from a cache.
         self.forget_code();
         let recorder = self.recorder.take()?;
-        if recorder.refused {
+        if recorder.uncacheable {
             return None;
         }
         Some((crate::cache::state(self)?, *recorder))

@@ -192,7 +192,7 @@ impl Vm<'_> {
             return Ok(self.host_value(&question, found, ty));
         };
         trigger.delayed.set(true);
-        let from = self.m.state.resolver.ask(question.clone());
+        let from = self.m.state.resolver.resolve(question.clone());
         self.m.whens.lookups.push(Lookup { trigger, call, ty, question, from });
         self.m.delayed = true;
         Err(Stop::Error)
@@ -226,10 +226,10 @@ impl Vm<'_> {
             let resolver = &self.m.state.resolver;
             if lookup.trigger.done.get() {
                 // It is counted as taken.
-                let _ = resolver.take(&lookup.from);
+                let _ = resolver.try_receive(&lookup.from);
                 continue;
             }
-            match resolver.take(&lookup.from) {
+            match resolver.try_receive(&lookup.from) {
                 None => self.m.whens.lookups.push(lookup),
                 Some(found) => {
                     let Lookup { trigger, call, ty, question, .. } = lookup;
@@ -361,7 +361,7 @@ impl Vm<'_> {
 
     /// Evaluates the conditions again for which something changed. What changes meanwhile waits for the next drain.
     pub(crate) fn run_triggers(&mut self) -> Result<(), Stop> {
-        if self.m.state.resolver.has_found() {
+        if self.m.state.resolver.has_answers() {
             self.take_found();
         }
         if !self.is_before_packets() {

@@ -333,24 +333,24 @@ fn add_usual(
 ) -> bool {
     let is_special = |text: &[u8]| matches!(text, b"" | b"-" | b"(empty)");
     match value {
-        Value::Unset => row.add_usual(|out| out.push(b'-')),
-        Value::Bool(value) => row.add_usual(|out| out.push(if *value { b'T' } else { b'F' })),
-        Value::Count(value) => row.add_usual(|out| gannet_log::write_count(out, *value)),
+        Value::Unset => row.add_unescaped(|out| out.push(b'-')),
+        Value::Bool(value) => row.add_unescaped(|out| out.push(if *value { b'T' } else { b'F' })),
+        Value::Count(value) => row.add_unescaped(|out| gannet_log::write_count(out, *value)),
         Value::Port(port) => {
-            row.add_usual(|out| gannet_log::write_count(out, u64::from(port.number)));
+            row.add_unescaped(|out| gannet_log::write_count(out, u64::from(port.number)));
         }
         Value::Time(value) | Value::Interval(value) => {
-            row.add_usual(|out| format::seconds_of_log(out, *value));
+            row.add_unescaped(|out| format::seconds_of_log(out, *value));
         }
         Value::Addr4(address) => {
-            row.add_usual(|out| gannet_log::write_addr(out, Addr::v4(*address)));
+            row.add_unescaped(|out| gannet_log::write_addr(out, Addr::v4(*address)));
         }
         Value::Enum(ty, value) => {
             let text = enum_text(program, *ty, *value).as_bytes();
             if is_special(text) {
                 return false;
             }
-            row.add_usual(|out| format::escape::log_text(out, text, false));
+            row.add_unescaped(|out| format::escape::log_text(out, text, false));
         }
         Value::Short(_) | Value::Long(_) => {
             let text = value.str_bytes();
@@ -363,7 +363,7 @@ fn add_usual(
                 }
                 limits.total_bytes -= text.len();
             }
-            row.add_usual(|out| format::escape::log_text(out, text, false));
+            row.add_unescaped(|out| format::escape::log_text(out, text, false));
         }
         _ => return false,
     }
@@ -424,7 +424,8 @@ pub(super) fn write(
                 for (from_extension, offsets) in &filter.sources {
                     let root = if *from_extension { &extension } else { record };
                     show(root, offsets, |value| {
-                        if row.is_usual() && add_usual(vm.p, &mut row, value, &mut budget) {
+                        if row.is_default_format() && add_usual(vm.p, &mut row, value, &mut budget)
+                        {
                             return;
                         }
                         let mut field = to_field(vm.p, value);

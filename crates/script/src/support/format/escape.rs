@@ -12,14 +12,14 @@ fn hex(out: &mut Vec<u8>, byte: u8) {
     let _ = write!(out, "\\x{byte:02x}");
 }
 
-/// As `print` writes strings to files, and `clean` returns them: `\xNN` for bytes that are not printable ASCII.
+/// Escapes as `print` to files and `clean` do: `\xNN` for bytes that are not printable ASCII.
 pub fn printed(out: &mut Vec<u8>, string: &[u8]) {
     for byte in string {
         if is_plain(*byte) { out.push(*byte) } else { hex(out, *byte) }
     }
 }
 
-/// As `escape_string` returns it: backslashes doubled too.
+/// Escapes as `escape_string` does: like [`printed`], and backslashes are doubled.
 pub fn escaped(out: &mut Vec<u8>, string: &[u8]) {
     for byte in string {
         match byte {
@@ -30,7 +30,7 @@ pub fn escaped(out: &mut Vec<u8>, string: &[u8]) {
     }
 }
 
-/// As a literal of the language (`to_string_literal`), without the quotes around it.
+/// Escapes as in a string literal of the language (`to_string_literal`), without the quotes.
 pub fn literal(out: &mut Vec<u8>, string: &[u8]) {
     for byte in string {
         match byte {
@@ -41,8 +41,8 @@ pub fn literal(out: &mut Vec<u8>, string: &[u8]) {
     }
 }
 
-/// As UTF-8: bytes that are not valid UTF-8 and control characters, except `\b \f \n \r \t`, become
-/// `\xNN`; if there is any, all bytes beyond ASCII do. For strings in JSON.
+/// Converts to UTF-8 for JSON: bytes that are not valid UTF-8 and control characters, except `\b \f \n \r \t`,
+/// become `\xNN`; if there are any, so do all bytes beyond ASCII.
 #[must_use]
 pub fn utf8(string: &[u8]) -> Vec<u8> {
     let kept = |c: u8| is_plain(c) || matches!(c, 8 | 9 | 10 | 12 | 13);
@@ -66,7 +66,7 @@ pub fn utf8(string: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The length of the character at the start, if logs show it unescaped; 0 otherwise.
+/// The length of the first character if logs show it unescaped; 0 otherwise.
 pub(crate) fn shown_len(string: &[u8]) -> usize {
     let len = match string.first() {
         Some(0xc2..=0xdf) => 2,

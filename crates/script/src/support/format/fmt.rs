@@ -7,9 +7,9 @@ use super::{addr_hex, double_fixed, general, time};
 /// An argument of `fmt`.
 #[derive(Clone, Copy, Debug)]
 pub enum Arg<'a> {
-    /// A bool, an int or the number of an enum; with the text for `%s`, where that is not the number.
+    /// A bool, an int or the number of an enum, with the text for `%s` if that is not the number.
     Int(i64, &'a [u8]),
-    /// A count or the number of a port; with the text for `%s`, where that is not the number.
+    /// A count or a port number, with the text for `%s` if that is not the number.
     Count(u64, &'a [u8]),
     /// A double.
     Double(f64),
@@ -19,42 +19,42 @@ pub enum Arg<'a> {
     Interval(f64),
     /// An address.
     Addr([u8; 16]),
-    /// Anything else: its text.
+    /// The text of any other value.
     Text(&'a [u8]),
 }
 
-/// What `fmt` returns.
+/// The result of `fmt`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Formatted {
     /// The text.
     pub text: Vec<u8>,
-    /// What went wrong, in order.
+    /// The errors, in order.
     pub errors: Vec<Error>,
 }
 
-/// The fault of a format or an argument. Only the last two produce no text.
+/// An error of a format or an argument. Only the last two produce no text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// A width or precision beyond 128.
+    /// A width or precision above 128.
     Excessive,
-    /// A precision where none belongs.
+    /// A precision for a directive that has none.
     Precision,
-    /// `%D` or `%T` of the argument of this number, which is no time.
+    /// The argument of `%D` or `%T` at this index is not a time.
     NoTime(usize),
-    /// `%d` or `%x` of the argument of this number, which is no number.
+    /// The argument of `%d` or `%x` at this index is not an integer.
     NoInteger(usize),
-    /// `%e`, `%f` or `%g` of the argument of this number, which is none of floating point.
+    /// The argument of `%e`, `%f` or `%g` at this index is not a floating-point number.
     NoDouble(usize),
-    /// A directive that does not exist.
+    /// An unknown directive.
     BadFormat,
-    /// Arguments that nothing asks for.
+    /// More arguments than directives.
     TooMany,
     /// More directives than arguments.
     TooFew,
 }
 
 impl Error {
-    /// Zeek's message, and the argument that it shows: its number from 0 on, the format not counted.
+    /// Zeek's message, and the index of the argument that it shows, not counting the format.
     #[must_use]
     pub fn message(self) -> (&'static str, Option<usize>) {
         match self {
@@ -69,7 +69,7 @@ impl Error {
         }
     }
 
-    /// Whether the message shows the format as its argument.
+    /// Whether the message shows the format.
     #[must_use]
     pub fn shows_format(self) -> bool {
         matches!(self, Error::TooMany | Error::TooFew)
@@ -82,7 +82,7 @@ pub fn fmt(format: &[u8], args: &[Arg<'_>]) -> Formatted {
     fmt_to(Vec::new(), format, args)
 }
 
-/// The same, written into a buffer; what that held is gone.
+/// Like [`fmt`], reusing the buffer `text`.
 #[must_use]
 pub fn fmt_to(mut text: Vec<u8>, format: &[u8], args: &[Arg<'_>]) -> Formatted {
     text.clear();
@@ -130,7 +130,7 @@ fn number(text: &mut &[u8]) -> u32 {
     value
 }
 
-/// Writes one argument; returns the format behind the directive.
+/// Writes one argument; returns the format after the directive.
 fn one<'f>(mut format: &'f [u8], arg: Arg<'_>, index: usize, to: &mut Formatted) -> &'f [u8] {
     let left = format.first() == Some(&b'-');
     if left {
@@ -158,7 +158,7 @@ fn one<'f>(mut format: &'f [u8], arg: Arg<'_>, index: usize, to: &mut Formatted)
     if precision.is_some() && !matches!(directive, b'e' | b'f' | b'g') {
         to.errors.push(Error::Precision);
     }
-    // Without a width the text is written where it belongs.
+    // Without a width, the text is written directly to the result.
     if width == 0 {
         match (directive, arg) {
             (b's', Arg::Text(value)) => {
@@ -194,7 +194,7 @@ fn one<'f>(mut format: &'f [u8], arg: Arg<'_>, index: usize, to: &mut Formatted)
     }
     let is_number = matches!(directive, b'd' | b'x' | b'e' | b'f' | b'g') && !text.is_empty();
     let fill = width.saturating_sub(text.len());
-    // A precision takes the place of zeros in front of integers, and those of floating point that are no numbers have none.
+    // A precision disables zero padding of integers; floating-point values that are not finite have none.
     let has_digits = text.last().is_some_and(u8::is_ascii_hexdigit) && !text.ends_with(b"inf");
     if is_number
         && zeros
@@ -207,7 +207,7 @@ fn one<'f>(mut format: &'f [u8], arg: Arg<'_>, index: usize, to: &mut Formatted)
             text.splice(at..at, std::iter::repeat_n(b'0', fill));
         }
     }
-    // On the right, as in Zeek, a text ends at its first NUL.
+    // As in Zeek, right-aligned text ends at its first NUL.
     let shown = if left { None } else { text.iter().position(|byte| *byte == 0) };
     let fill = width.saturating_sub(shown.unwrap_or(text.len()));
     let blanks = std::iter::repeat_n(b' ', fill);
@@ -240,7 +240,7 @@ fn integer(
         text.push(b'-');
     }
     let digits = digits.unwrap_or(1);
-    // No digits at all are asked for, and none are needed.
+    // With precision 0, zero has no digits.
     if digits == 0 && magnitude == 0 {
         return;
     }
@@ -254,7 +254,7 @@ fn integer(
     };
 }
 
-/// The digits of a number.
+/// The decimal digits of a number.
 fn decimal(text: &mut Vec<u8>, mut number: u64) {
     let mut digits = [0; 20];
     let mut at = digits.len();

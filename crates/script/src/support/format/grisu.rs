@@ -1,7 +1,8 @@
-//! The digits of floating-point numbers as Zeek's JSON has them: Grisu2 (Florian Loitsch, "Printing floating-point numbers
-//! quickly and accurately with integers", 2010) with 64-bit significands. The digits give the number back. In about one of a
-//! thousand numbers they are not the shortest that do. The crate `dtoa` has this algorithm, too, and rounds some of them
-//! otherwise: 1381967756.18987 is 1381967756.1898701 here and in Zeek.
+//! The digits of floating-point numbers in Zeek's JSON: Grisu2 (Florian Loitsch, "Printing floating-point
+//! numbers quickly and accurately with integers", 2010) with 64-bit significands. Parsing the digits returns
+//! the number. For about one number in a thousand they are not the shortest such digits. The crate `dtoa`
+//! implements the same algorithm but rounds some numbers differently: 1381967756.18987 is 1381967756.1898701
+//! here and in Zeek.
 
 use std::sync::LazyLock;
 
@@ -12,10 +13,10 @@ struct Scaled {
     e: i32,
 }
 
-/// Bits of the significand of a double behind the leading one.
+/// Explicit bits of the significand of a double.
 const FRACTION: u32 = 52;
 const HIDDEN: u64 = 1 << FRACTION;
-/// The smallest power of ten of the table, and the difference from one to the next.
+/// The smallest power of ten in the table, and the difference between adjacent ones.
 const FIRST_POWER: i32 = -348;
 const STEP: i32 = 8;
 const POWERS: usize = 87;
@@ -33,7 +34,7 @@ const TENS: [u64; 20] = {
     tens
 };
 
-/// The digits of a positive, finite number, and the place of its point: 0 is in front of the first digit.
+/// The digits of a positive, finite number, and the position of the decimal point: 0 is before the first digit.
 pub(super) fn digits(value: f64) -> (Vec<u8>, i32) {
     let bits = value.to_bits();
     let (fraction, exponent) = (bits & (HIDDEN - 1), (bits >> FRACTION) as i32 & 0x7ff);
@@ -42,7 +43,7 @@ pub(super) fn digits(value: f64) -> (Vec<u8>, i32) {
     } else {
         Scaled { f: fraction | HIDDEN, e: exponent - 1_075 }
     };
-    // Halfway to the numbers next to it.
+    // The midpoints to the adjacent numbers.
     let upper = Scaled { f: (exact.f << 1) + 1, e: exact.e - 1 }.normalize();
     let lower = if exact.f == HIDDEN {
         Scaled { f: (exact.f << 2) - 1, e: exact.e - 2 }
@@ -62,7 +63,7 @@ pub(super) fn digits(value: f64) -> (Vec<u8>, i32) {
     (digits, point)
 }
 
-/// The place of the power of ten that brings a number with this exponent into the range of [`generate`].
+/// The table index of the power of ten that scales a number with this exponent to the range of [`generate`].
 fn cached(e: i32) -> usize {
     let power = f64::from(-61 - e) * std::f64::consts::LOG10_2 + 347.0;
     (power.ceil() as usize >> 3) + 1
@@ -108,7 +109,7 @@ fn generate(middle: Scaled, upper: Scaled, mut delta: u64) -> (Vec<u8>, i32) {
     }
 }
 
-/// Brings the last digit closer to the number.
+/// Decrements the last digit while that is closer to the number.
 fn round(digits: &mut [u8], delta: u64, mut rest: u64, unit: u64, distance: u64) {
     let Some(last) = digits.last_mut() else { return };
     while rest < distance
@@ -141,7 +142,7 @@ fn power_of_ten(power: i32) -> Scaled {
         let (f, is_half) = ten.top();
         return Scaled { f: f + u64::from(is_half), e: bits - 64 };
     }
-    // 2^(bits + 63) / 10^n has 64 bits, the first of which is one.
+    // 2^(bits + 63) / 10^n has 64 bits, and its highest bit is one.
     let mut rest = Large::power_of_two(bits as u32 - 1);
     let mut f = 0_u64;
     for _ in 0..64 {
@@ -155,7 +156,7 @@ fn power_of_ten(power: i32) -> Scaled {
     Scaled { f: f + u64::from(rest.subtract(&ten)), e: -(bits + 63) }
 }
 
-/// A large whole number, its lowest part first.
+/// A big integer, least significant word first.
 struct Large(Vec<u32>);
 
 impl Large {
@@ -190,7 +191,7 @@ impl Large {
         self.0.get(at as usize / 32).is_some_and(|part| part >> (at % 32) & 1 == 1)
     }
 
-    /// The 64 highest bits, and the bit behind them.
+    /// The 64 highest bits, and the next bit.
     fn top(&self) -> (u64, bool) {
         let bits = self.bits();
         let mut f = 0;
@@ -212,7 +213,7 @@ impl Large {
         }
     }
 
-    /// Subtracts a number where it is not larger.
+    /// Subtracts a number unless it is larger; returns whether it was subtracted.
     fn subtract(&mut self, other: &Self) -> bool {
         let parts = self.0.len().max(other.0.len());
         let at = |all: &Self, index: usize| all.0.get(index).copied().unwrap_or(0);
@@ -270,7 +271,7 @@ mod tests {
     #[test]
     fn digits_are_those_of_zeek() {
         let text = |value| String::from_utf8(digits(value).0).unwrap();
-        // Not the shortest ones.
+        // Not the shortest digits.
         assert_eq!(text(1_381_967_756.189_87), "13819677561898701");
         assert_eq!(text(1_464_385_879.067_644), "14643858790676439");
         assert_eq!(text(1_495_805_043.485_165), "14958050434851651");

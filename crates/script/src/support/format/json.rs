@@ -1,10 +1,11 @@
-//! JSON: strings and numbers as Zeek writes them, and a reader that reports errors as the library does that Zeek reads with.
+//! JSON: strings and numbers as Zeek writes them, and a parser that reports the errors of the library that Zeek
+//! uses.
 //!
 //! ```
 //! use gannet_script::support::format::json::{self, Json};
 //!
 //! let mut out = Vec::new();
-//! json::string(&mut out, b"a \"b\"\n\xff"); // with quotes, escaped; bytes that are no UTF-8 as \xNN
+//! json::string(&mut out, b"a \"b\"\n\xff"); // quoted and escaped; bytes that are not UTF-8 become \xNN
 //! assert_eq!(out, br#""a \"b\"\n\\xff""#);
 //!
 //! assert_eq!(json::parse(b"[1, -2.5]"), Ok(Json::Array(vec![Json::Count(1), Json::Double(-2.5)])));
@@ -19,12 +20,12 @@ pub use super::number::double_of_json as number;
 
 use super::escape::utf8;
 
-/// Appends a string of any bytes, with quotes.
+/// Appends a string of arbitrary bytes as a quoted JSON string.
 pub fn string(out: &mut Vec<u8>, string: &[u8]) {
     quoted(out, &utf8(string));
 }
 
-/// Appends a quoted text with JSON's escapes.
+/// Appends UTF-8 text as a quoted JSON string.
 pub fn quoted(out: &mut Vec<u8>, text: &[u8]) {
     out.push(b'"');
     for byte in text {
@@ -42,14 +43,14 @@ pub fn quoted(out: &mut Vec<u8>, text: &[u8]) {
     out.push(b'"');
 }
 
-/// A value that was read.
+/// A parsed value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Json {
     /// `null`
     Null,
     /// `true`, `false`
     Bool(bool),
-    /// An integer that is not negative.
+    /// A nonnegative integer.
     Count(u64),
     /// A negative integer.
     Int(i64),
@@ -59,16 +60,16 @@ pub enum Json {
     String(Vec<u8>),
     /// An array.
     Array(Vec<Json>),
-    /// An object: its members in order, those of equal names also.
+    /// An object: its members in order, including duplicate names.
     Object(Vec<(Vec<u8>, Json)>),
 }
 
-/// Why a text is not JSON.
+/// The reason why a text is not JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParseError {
-    /// The fault.
+    /// The error message.
     pub message: &'static str,
-    /// Where.
+    /// Offset in bytes.
     pub offset: usize,
 }
 
@@ -78,10 +79,10 @@ impl fmt::Display for ParseError {
     }
 }
 
-/// Arrays and objects within each other at most.
-const DEPTH_MAX: usize = 2_000;
+/// Maximum nesting depth of arrays and objects.
+const MAX_DEPTH: usize = 2_000;
 
-/// Reads one value, with only blanks around it.
+/// Parses one value, which only blanks may surround.
 ///
 /// # Errors
 ///
@@ -105,14 +106,14 @@ struct Parser<'a> {
     at: usize,
 }
 
-/// A container that is open.
+/// An unfinished container.
 enum Open {
     Array(Vec<Json>),
     Object(Vec<(Vec<u8>, Json)>, Vec<u8>),
 }
 
 impl Parser<'_> {
-    /// The next byte. A NUL byte ends the text.
+    /// The next byte, or `None` at the end. A NUL byte ends the text.
     fn peek(&self) -> Option<u8> {
         self.text.get(self.at).copied().filter(|b| *b != 0)
     }
@@ -144,7 +145,7 @@ impl Parser<'_> {
                         Json::Array(Vec::new())
                     } else {
                         open.push(Open::Array(Vec::new()));
-                        if open.len() > DEPTH_MAX {
+                        if open.len() > MAX_DEPTH {
                             return self.error("Terminate parsing due to Handler error.");
                         }
                         continue;
@@ -158,7 +159,7 @@ impl Parser<'_> {
                     } else {
                         let name = self.name()?;
                         open.push(Open::Object(Vec::new(), name));
-                        if open.len() > DEPTH_MAX {
+                        if open.len() > MAX_DEPTH {
                             return self.error("Terminate parsing due to Handler error.");
                         }
                         continue;
@@ -166,7 +167,7 @@ impl Parser<'_> {
                 }
                 _ => self.scalar()?,
             };
-            // A value is complete: so may be those around it.
+            // A value is complete, and so may be the enclosing containers.
             loop {
                 match open.pop() {
                     None => return Ok(value),
@@ -245,7 +246,7 @@ impl Parser<'_> {
     fn number(&mut self) -> Result<Json, ParseError> {
         let from = self.at;
         let negative = self.eat(b'-');
-        // Nothing follows a zero but a point or an exponent.
+        // Only a decimal point or an exponent may follow a leading zero.
         if !self.eat(b'0') && self.digits() == 0 {
             return self.error("Invalid value.");
         }

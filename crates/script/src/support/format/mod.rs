@@ -1,6 +1,6 @@
-//! How values are written: numbers, times, addresses and strings as `print`, `cat`, `fmt` and `to_json` write them.
+//! Text of values: numbers, times, addresses and strings as `print`, `cat`, `fmt` and `to_json` write them.
 //!
-//! Functions append to a buffer. Compound values are put together by the caller, who knows them.
+//! Functions append to a buffer. Compound values are composed by the caller.
 //!
 //! ```
 //! use gannet_script::support::format;

@@ -1,11 +1,11 @@
-//! Numbers, spans of time, addresses.
+//! Numbers, durations, addresses.
 
 use std::io::Write;
 
 use gannet_base::Addr;
 
-/// A double or a time, as `print`, `cat` and `%s` write it: six decimals without zeros at the end; very large and very small
-/// ones with an exponent; `.0` where it might be an integer.
+/// A double or a time, as `print`, `cat` and `%s` write it: six decimals without trailing zeros; an exponent
+/// for very large and very small numbers; `.0` if it would look like an integer.
 pub fn double(out: &mut Vec<u8>, value: f64) {
     let from = out.len();
     digits(out, value, 6, true);
@@ -15,7 +15,7 @@ pub fn double(out: &mut Vec<u8>, value: f64) {
     }
 }
 
-/// The same without an exponent, as logs in text write a `double`.
+/// Like [`double`] without an exponent, as text logs write a `double`.
 pub fn double_of_log(out: &mut Vec<u8>, value: f64) {
     digits(out, value, 6, false);
     if (value - value.round_ties_even()).abs() < 1e-9 && value.is_finite() {
@@ -23,7 +23,7 @@ pub fn double_of_log(out: &mut Vec<u8>, value: f64) {
     }
 }
 
-/// A time or an interval, as logs in text write it: six decimals.
+/// A time or an interval, as text logs write it: six decimals.
 pub fn seconds_of_log(out: &mut Vec<u8>, value: f64) {
     if value.is_nan() {
         out.extend_from_slice(if value.is_sign_negative() { b"-nan" } else { b"nan" });
@@ -44,7 +44,7 @@ pub fn seconds_of_log(out: &mut Vec<u8>, value: f64) {
     }
 }
 
-/// Millionths of a number that is not negative, rounded as `{:.6}` rounds its digits: to the nearest, halves to the even one. `None` where they are too many.
+/// A nonnegative number in millionths, rounded like `{:.6}`: half to even. `None` if the result is too large.
 fn micros(value: f64) -> Option<u64> {
     const FRACTION: u32 = f64::MANTISSA_DIGITS - 1;
     // Below 2^43, so that the result has less than 63 bits.
@@ -54,12 +54,12 @@ fn micros(value: f64) -> Option<u64> {
     let bits = value.to_bits();
     let exponent = (bits >> FRACTION) as u32;
     if exponent < 1_000 {
-        // Less than 2^-23: less than half a millionth.
+        // Below 2^-23, the value is less than half a millionth.
         return Some(0);
     }
     let mantissa = bits & ((1 << FRACTION) - 1) | 1 << FRACTION;
     let scaled = u128::from(mantissa) * 1_000_000;
-    // The number is its mantissa / 2^shift: 2^42 has exponent 1,065, so that the shift is from 10 to 75.
+    // The value is its mantissa / 2^shift: 2^42 has exponent 1,065, so that the shift is from 10 to 75.
     let shift = 1_075 - exponent;
     let (whole, rest) = (scaled >> shift, scaled & ((1 << shift) - 1));
     let half = 1_u128 << (shift - 1);
@@ -93,8 +93,8 @@ fn digits(out: &mut Vec<u8>, value: f64, precision: usize, exponents: bool) {
     }
 }
 
-/// The fewest digits that give a number back, with an exponent. Of two that are as near to it, the even ones: Rust's own choice is the
-/// greater ones.
+/// The fewest digits that round-trip, with an exponent. Of two equally close candidates, the one with even
+/// digits; Rust would choose the greater one.
 fn shortest(value: f64) -> String {
     let text = format!("{value:e}");
     let digits = text.bytes().take_while(|byte| *byte != b'e').filter(u8::is_ascii_digit).count();
@@ -102,7 +102,7 @@ fn shortest(value: f64) -> String {
     if even.parse() == Ok(value) { even } else { text }
 }
 
-/// A mantissa and exponent of Rust, with the sign and two digits of exponent that C writes.
+/// Rust's mantissa and exponent, with the exponent's sign and at least two exponent digits as in C.
 fn scientific(out: &mut Vec<u8>, text: &str) {
     let (mantissa, exponent) = text.split_once('e').unwrap_or((text, "0"));
     let (sign, exponent) = match exponent.strip_prefix('-') {
@@ -112,7 +112,7 @@ fn scientific(out: &mut Vec<u8>, text: &str) {
     let _ = write!(out, "{mantissa}e{sign}{exponent:0>2}");
 }
 
-/// `%.{precision}g` of C: significant digits, with an exponent where it is shorter.
+/// C's `%.{precision}g`: significant digits, with an exponent if that is shorter.
 pub fn general(out: &mut Vec<u8>, value: f64, precision: usize) {
     if value.is_nan() {
         return out.extend_from_slice(if value.is_sign_negative() { b"-nan" } else { b"nan" });
@@ -135,7 +135,7 @@ pub fn general(out: &mut Vec<u8>, value: f64, precision: usize) {
     out.extend_from_slice(shorten(&format!("{value:.decimals$}")).as_bytes());
 }
 
-/// `%.{decimals}f` of C.
+/// C's `%.{decimals}f`.
 pub fn double_fixed(out: &mut Vec<u8>, value: f64, decimals: usize) {
     if value.is_finite() {
         let _ = write!(out, "{value:.decimals$}");
@@ -144,7 +144,7 @@ pub fn double_fixed(out: &mut Vec<u8>, value: f64, decimals: usize) {
     }
 }
 
-/// A number in JSON: digits that give it back, nearly always the shortest; `null` where it is none.
+/// A number in JSON: digits that round-trip, nearly always the shortest; `null` if not finite.
 pub fn double_of_json(out: &mut Vec<u8>, value: f64) {
     if !value.is_finite() {
         return out.extend_from_slice(b"null");
@@ -186,7 +186,7 @@ pub fn double_of_json(out: &mut Vec<u8>, value: f64) {
     }
 }
 
-/// An interval: days, hours, minutes, seconds, milliseconds and microseconds, as many of each as there are.
+/// An interval: its days, hours, minutes, seconds, milliseconds and microseconds, without zero parts.
 pub fn interval(out: &mut Vec<u8>, value: f64) {
     const UNITS: [(f64, &[u8]); 6] = [
         (86_400.0, b"day"),
@@ -212,7 +212,7 @@ pub fn interval(out: &mut Vec<u8>, value: f64) {
             }
             count
         } else {
-            // Nothing is of no unit.
+            // A last part below one unit is omitted.
             if !(rest >= unit || rest <= -unit) {
                 continue;
             }
@@ -239,12 +239,12 @@ pub fn port(out: &mut Vec<u8>, number: u16, protocol: &str) {
     let _ = write!(out, "{number}/{protocol}");
 }
 
-/// An address of sixteen bytes, where one of IPv4 is mapped.
+/// An address of sixteen bytes, IPv4 mapped.
 pub fn addr(out: &mut Vec<u8>, address: [u8; 16]) {
     gannet_log::write_addr(out, Addr::v6(address));
 }
 
-/// A subnet: an address and a width, as it is written (of IPv4 at most 32).
+/// A subnet: an address and the prefix length as written (for IPv4 at most 32).
 pub fn subnet(out: &mut Vec<u8>, address: [u8; 16], width: u32) {
     addr(out, address);
     let _ = write!(out, "/{width}");

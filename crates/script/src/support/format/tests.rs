@@ -126,7 +126,7 @@ fn formats() {
 }
 
 #[test]
-fn formats_report_what_is_wrong() {
+fn formats_report_errors() {
     let errors = |format: &str, args: &[Arg<'_>]| fmt(format.as_bytes(), args).errors;
     assert_eq!(errors("%d", &[]), [Error::TooFew]);
     assert_eq!(errors("", &[Arg::Double(1.0)]), [Error::TooMany]);
@@ -138,7 +138,7 @@ fn formats_report_what_is_wrong() {
     assert_eq!(errors("%.2s", &[Arg::Text(b"x")]), [Error::Precision]);
     assert_eq!(errors("%q", &[Arg::Text(b"x")]), [Error::BadFormat]);
     assert_eq!(errors("%", &[Arg::Text(b"x")]), [Error::BadFormat]);
-    // A directive at the end leaves no room for those that are missing.
+    // Text after the last directive is kept.
     assert_eq!(fmt(b"%s and", &[Arg::Text(b"x")]).text, b"x and");
     assert_eq!(fmt(b"a%%b", &[]).text, b"a%b");
     assert_eq!(fmt(b"a\0b", &[]).text, b"a");
@@ -233,7 +233,7 @@ fn json_is_read() {
 proptest! {
     #[test]
     fn seconds_of_logs_have_the_digits_of_any_double(value: f64, near in -1e10..1e10_f64, small in -1e-5..1e-5_f64, tie: i32) {
-        // Whole numbers of 128ths end in halves of millionths.
+        // Odd multiples of 1/128 are halfway between two millionths.
         for value in [value, near, small, f64::from(tie) / 128.0, -0.0] {
             if !value.is_nan() {
                 prop_assert_eq!(text(|out| seconds_of_log(out, value)), format!("{value:.6}"));
@@ -263,13 +263,13 @@ proptest! {
     }
 
     #[test]
-    fn any_format_and_any_text_are_taken(format: Vec<u8>, text: Vec<u8>, value: f64) {
+    fn any_format_and_any_text_are_accepted(format: Vec<u8>, text: Vec<u8>, value: f64) {
         let _ = fmt(&format, &[Arg::Double(value), Arg::Text(&text), Arg::Int(3, b"3")]);
         let _ = (time::strftime(&format, value), time::strptime(&format, &text), json::parse(&text));
     }
 
     #[test]
-    fn formats_of_directives_are_taken(format in "(%[-0]?[0-9.]{0,3}[a-zA-Z]){0,3}", value: f64) {
+    fn formats_with_directives_are_accepted(format in "(%[-0]?[0-9.]{0,3}[a-zA-Z]){0,3}", value: f64) {
         let _ = fmt(format.as_bytes(), &[Arg::Double(value), Arg::Time(value), Arg::Int(-3, b"-3")]);
         let _ = (time::strftime(format.as_bytes(), value), time::strptime(format.as_bytes(), b"12 34 56"));
     }

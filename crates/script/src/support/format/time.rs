@@ -23,27 +23,27 @@ const MONTHS: [&str; 12] = [
     "December",
 ];
 
-/// Longest text that `strftime` returns.
-const TEXT_MAX: usize = 127;
+/// Maximum length of the result of `strftime`.
+const MAX_TEXT: usize = 127;
 
-/// A point in time as calendars have it.
+/// A point in time in a calendar.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Civil {
     /// The year.
     pub year: i64,
-    /// From 1 on.
+    /// 1 to 12.
     pub month: i64,
-    /// From 1 on.
+    /// 1 to 31.
     pub day: i64,
     /// 0 to 23.
     pub hour: i64,
     /// 0 to 59.
     pub minute: i64,
-    /// 0 to 59; 60 where a leap second was read.
+    /// 0 to 59; 60 for a leap second in parsed text.
     pub second: i64,
-    /// Seconds that local time is ahead of UTC.
+    /// Offset from UTC in seconds, positive east of Greenwich.
     pub offset: i64,
-    /// The zone's name at that time.
+    /// Abbreviation of the time zone at that time.
     pub zone: String,
 }
 
@@ -62,7 +62,7 @@ fn days_of(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
 }
 
-/// The date of this number of days after 1970-01-01.
+/// The date that is `days` days after 1970-01-01.
 fn date_of(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);
@@ -103,12 +103,12 @@ impl Civil {
         days_of(self.year, self.month, self.day)
     }
 
-    /// 0 is Sunday.
+    /// Day of the week; 0 is Sunday.
     fn weekday(&self) -> i64 {
         (self.days() + 4).rem_euclid(7)
     }
 
-    /// From 0 on.
+    /// Day of the year, counted from 0.
     fn day_of_year(&self) -> i64 {
         self.days() - days_of(self.year, 1, 1)
     }
@@ -117,13 +117,13 @@ impl Civil {
         self.days() * 86_400 + self.hour * 3_600 + self.minute * 60 + self.second
     }
 
-    /// Seconds since 1970 of a local time, fields beyond their range carried over; daylight saving time is not applied, as
-    /// nothing says that it was meant.
+    /// Seconds since 1970 of a local time. Fields beyond their range carry over. Daylight saving time is not
+    /// applied, because the text does not specify it.
     fn to_seconds(&self) -> i64 {
         let local = self.seconds();
         let mut offset = 0;
         let mut saving = 0;
-        // Twice: the offset depends on the time that it leads to.
+        // Twice, because the offset depends on the resulting time.
         for _ in 0..2 {
             let Ok(timestamp) = Timestamp::from_second(local - offset) else { return local };
             let info = zone().to_offset_info(timestamp);
@@ -146,20 +146,20 @@ impl Civil {
 pub fn strftime(format: &[u8], seconds: f64) -> Vec<u8> {
     let mut out = Vec::new();
     let civil = Civil::local(seconds as i64);
-    // The C library counts years from 1900 on in 32 bits.
+    // The C library counts years from 1900 in 32 bits.
     if i32::try_from(civil.year - 1900).is_err() {
         return b"<strftime error>".to_vec();
     }
     civil_text(&mut out, until_nul(format), &civil, seconds as i64, 0);
-    if out.is_empty() || out.len() > TEXT_MAX { b"<strftime error>".to_vec() } else { out }
+    if out.is_empty() || out.len() > MAX_TEXT { b"<strftime error>".to_vec() } else { out }
 }
 
-/// A time as the directives of C's `strftime` ask, appended; for names of rotated logs and `#open`.
+/// Appends a time in the format of C's `strftime`; for names of rotated logs and `#open`.
 pub fn civil_format(out: &mut Vec<u8>, format: &[u8], seconds: i64) {
     civil_text(out, format, &Civil::local(seconds), seconds, 0);
 }
 
-/// `%D` of `fmt`, with `precise` `%T`.
+/// `%D` of `fmt`; `%T` with `precise`.
 pub fn date(out: &mut Vec<u8>, seconds: f64, precise: bool) {
     let time = Civil::local(seconds as i64);
     let format: &[u8] = if precise { b"%Y-%m-%d-%H:%M" } else { b"%Y-%m-%d-%H:%M:%S" };
@@ -339,14 +339,14 @@ pub fn strptime(format: &[u8], text: &[u8]) -> Option<f64> {
 struct Reader<'a> {
     text: &'a [u8],
     time: Civil,
-    /// A time of twelve hours, and whether it is after noon.
+    /// Whether the hour is on a 12-hour clock, and whether it is PM.
     hour12: bool,
     afternoon: bool,
     century: Option<i64>,
     short_year: bool,
     day_of_year: Option<i64>,
     has_date: bool,
-    /// Seconds that were given as such.
+    /// Seconds since 1970 (`%s`).
     seconds: Option<i64>,
 }
 
@@ -485,7 +485,7 @@ impl Reader<'_> {
         }
     }
 
-    /// An offset from UTC, which is read and does not count.
+    /// An offset from UTC, which is parsed and ignored.
     fn offset(&mut self) -> Option<()> {
         self.blanks();
         if let Some(rest) = self.text.strip_prefix(b"Z") {

@@ -1,4 +1,4 @@
-//! Text in columns, named in a line that begins with `#fields`.
+//! Reader of text in columns whose names are on a line that begins with `#fields`.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -9,15 +9,15 @@ use crate::support::field::{Column, Field, Kind, Protocol};
 /// Options: the constants of the module `InputAscii`, which `$config` may change.
 #[derive(Clone, Debug)]
 pub struct AsciiOptions {
-    /// Between columns: its first byte.
+    /// Column separator; only its first byte counts.
     pub separator: Vec<u8>,
-    /// How values are written.
+    /// Text format of values.
     pub values: ValueFormat,
-    /// Whether a line that is wrong ends reading.
+    /// Whether an invalid line ends reading.
     pub fail_on_invalid_lines: bool,
-    /// Whether a file that cannot be read is an error.
+    /// Whether an unreadable file is an error.
     pub fail_on_file_problem: bool,
-    /// The folder of paths that are not absolute.
+    /// The folder of relative paths.
     pub path_prefix: String,
 }
 
@@ -33,11 +33,11 @@ impl Default for AsciiOptions {
     }
 }
 
-/// Where a column of the stream is in the file.
+/// The position of a column of the stream in the file.
 struct ColumnPosition {
     column: Column,
-    at: Option<usize>,
-    protocol_at: Option<usize>,
+    index: Option<usize>,
+    protocol_index: Option<usize>,
 }
 
 pub(super) struct Ascii {
@@ -47,9 +47,9 @@ pub(super) struct Ascii {
     path: String,
     file: Option<BufReader<File>>,
     header: Vec<u8>,
-    places: Vec<ColumnPosition>,
+    positions: Vec<ColumnPosition>,
     version: FileVersion,
-    /// Lines read, from the first time on that the file was open.
+    /// Number of lines read since the file was first opened.
     line: Option<u64>,
 }
 
@@ -74,7 +74,7 @@ impl Ascii {
             path,
             file: None,
             header: Vec::new(),
-            places: Vec::new(),
+            positions: Vec::new(),
             version: FileVersion::default(),
             line: None,
         }
@@ -104,7 +104,7 @@ impl Ascii {
             return false;
         }
         let line = *self.line.get_or_insert(0);
-        out.at = Some((self.path.clone(), line));
+        out.position = Some((self.path.clone(), line));
         out.end_quiet();
         true
     }
@@ -123,10 +123,10 @@ impl Ascii {
         }
         let names: Vec<&[u8]> = split(&self.header, self.separator());
         let find = |name: &str| names.iter().position(|known| *known == name.as_bytes());
-        let mut places = Vec::with_capacity(self.columns.len());
+        let mut positions = Vec::with_capacity(self.columns.len());
         for column in &self.columns {
-            let at = find(&column.name);
-            if at.is_none() && !column.optional {
+            let index = find(&column.name);
+            if index.is_none() && !column.optional {
                 let message = format!(
                     "Did not find requested field {} in input data file {}.",
                     column.name, self.path
@@ -135,10 +135,10 @@ impl Ascii {
                 return false;
             }
             let secondary =
-                column.secondary.as_deref().filter(|name| !name.is_empty() && at.is_some());
-            let protocol_at = secondary.and_then(find);
+                column.secondary.as_deref().filter(|name| !name.is_empty() && index.is_some());
+            let protocol_index = secondary.and_then(find);
             if let Some(secondary) = secondary
-                && protocol_at.is_none()
+                && protocol_index.is_none()
             {
                 let message = format!(
                     "Could not find requested port type field {secondary} in input data file {}.",
@@ -147,14 +147,13 @@ impl Ascii {
                 out.problem(fails, message, true);
                 return false;
             }
-            places.push(ColumnPosition { column: column.clone(), at, protocol_at });
+            positions.push(ColumnPosition { column: column.clone(), index, protocol_index });
         }
-        self.places = places;
+        self.positions = positions;
         true
     }
 
-    /// The next line that is neither empty nor a comment; of the header line the text behind
-    /// `#fields`.
+    /// The next line that is neither empty nor a comment; of the header line, the text after `#fields`.
     fn next_line(&mut self, out: &mut MessageSink) -> Option<Vec<u8>> {
         let separator = self.separator();
         let file = self.file.as_mut()?;
@@ -165,7 +164,7 @@ impl Ascii {
             }
             if let Some(count) = &mut self.line {
                 *count += 1;
-                out.at = Some((self.path.clone(), *count));
+                out.position = Some((self.path.clone(), *count));
             }
             if line.last() == Some(&b'\n') {
                 line.pop();
@@ -188,34 +187,34 @@ impl Ascii {
         }
     }
 
-    /// The values of a line; an error if reading ends there, nothing if the line is passed over.
+    /// The values of a line; `Err` if reading ends, `Ok(None)` if the line is skipped.
     fn fields(
         &self,
         line: &[u8],
         out: &mut MessageSink,
     ) -> Result<Option<Vec<Field<'static>>>, ()> {
         let parts = split(line, self.separator());
-        let mut fields = Vec::with_capacity(self.places.len());
-        for place in &self.places {
-            let Some(at) = place.at else {
+        let mut fields = Vec::with_capacity(self.positions.len());
+        for position in &self.positions {
+            let Some(index) = position.index else {
                 fields.push(Field::Unset);
                 continue;
             };
             let last = parts.len() as i64 - 1;
-            let secondary = place.protocol_at.map_or(-1, |at| at as i64);
-            if at as i64 > last || secondary > last {
+            let secondary = position.protocol_index.map_or(-1, |index| index as i64);
+            if index as i64 > last || secondary > last {
                 let fails = self.options.fail_on_invalid_lines;
                 let message = format!(
-                    "Not enough fields in line '{}' of {}. Found {last} fields, want positions {at} and {secondary}",
+                    "Not enough fields in line '{}' of {}. Found {last} fields, want positions {index} and {secondary}",
                     String::from_utf8_lossy(line),
                     self.path
                 );
                 out.problem(fails, message, !fails);
                 return if fails { Err(()) } else { Ok(None) };
             }
-            let column = &place.column;
+            let column = &position.column;
             let Some(mut value) =
-                self.options.values.parse(parts[at], &column.name, &column.kind, out)
+                self.options.values.parse(parts[index], &column.name, &column.kind, out)
             else {
                 let line = String::from_utf8_lossy(line);
                 out.warning(format!(
@@ -224,10 +223,10 @@ impl Ascii {
                 ));
                 return Ok(None);
             };
-            if let (Some(at), Field::Port(_, protocol), Kind::Port) =
-                (place.protocol_at, &mut value, &column.kind)
+            if let (Some(index), Field::Port(_, protocol), Kind::Port) =
+                (position.protocol_index, &mut value, &column.kind)
             {
-                *protocol = parse_protocol(parts[at], out);
+                *protocol = parse_protocol(parts[index], out);
             }
             fields.push(value);
         }
@@ -235,7 +234,7 @@ impl Ascii {
     }
 }
 
-/// A protocol by its name, or a warning.
+/// The protocol with this name; [`Protocol::Unknown`] with a warning if the name is invalid.
 pub(super) fn parse_protocol(name: &[u8], out: &mut MessageSink) -> Protocol {
     Protocol::parse(name).unwrap_or_else(|| {
         let name = String::from_utf8_lossy(name);
@@ -265,9 +264,9 @@ impl Read for Ascii {
             return goes_on;
         }
         self.line = Some(0);
-        out.at = Some((self.path.clone(), 0));
+        out.position = Some((self.path.clone(), 0));
         if self.source.mode == Mode::Reread {
-            let Some(version) = FileVersion::of(&self.path) else {
+            let Some(version) = FileVersion::from_path(&self.path) else {
                 out.problem(!goes_on, format!("Could not get stat for {}", self.path), true);
                 self.file = None;
                 return goes_on;

@@ -1,4 +1,4 @@
-//! Random rows, to measure with.
+//! Reader that generates random rows, for measurements.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -9,9 +9,9 @@ use crate::support::order::Random;
 /// Options: the constants of the module `InputBenchmark`. Rows are not spread over time.
 #[derive(Clone, Copy, Debug)]
 pub struct BenchmarkOptions {
-    /// Factor of the number of rows a second at each heartbeat.
+    /// Factor by which the number of rows per second changes at each heartbeat.
     pub factor: f64,
-    /// Increment of that number.
+    /// Increment of the number of rows per second at each heartbeat.
     pub add: u64,
     /// `Threading::heartbeat_interval`, in seconds.
     pub heartbeat_interval: f64,
@@ -25,8 +25,8 @@ impl Default for BenchmarkOptions {
     }
 }
 
-/// Rows at a time at most.
-const ROWS_MAX: f64 = 10_000_000.0;
+/// Maximum number of rows per heartbeat.
+const MAX_ROWS: f64 = 10_000_000.0;
 
 pub(super) struct Benchmark {
     source: Source,
@@ -95,7 +95,7 @@ impl Read for Benchmark {
 
     fn update(&mut self, out: &mut MessageSink) -> bool {
         let columns = self.columns.clone();
-        let rows = (self.rows * self.options.heartbeat_interval).min(ROWS_MAX) as u64;
+        let rows = (self.rows * self.options.heartbeat_interval).min(MAX_ROWS) as u64;
         for _ in 0..rows {
             let fields: Option<Vec<_>> =
                 columns.iter().map(|column| self.field(&column.kind, out)).collect();

@@ -1,4 +1,4 @@
-//! A file in pieces.
+//! Reader that delivers a file in chunks.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -9,9 +9,9 @@ use crate::support::field::{Column, Field, Kind};
 /// Options: the constants of the module `InputBinary`.
 #[derive(Clone, Debug)]
 pub struct BinaryOptions {
-    /// Bytes of a piece.
+    /// Size of a chunk, in bytes.
     pub chunk_size: usize,
-    /// The folder of paths that are not absolute.
+    /// The folder of relative paths.
     pub path_prefix: String,
 }
 
@@ -21,8 +21,8 @@ impl Default for BinaryOptions {
     }
 }
 
-/// Bytes of a piece at most.
-const CHUNK_MAX: usize = 64 << 20;
+/// Maximum size of a chunk, in bytes.
+const MAX_CHUNK: usize = 64 << 20;
 
 pub(super) struct Binary {
     source: Source,
@@ -38,7 +38,7 @@ impl Binary {
     pub(super) fn new(source: Source, columns: Vec<Column>, options: &BinaryOptions) -> Self {
         let path = prefixed(&source.source, &options.path_prefix);
         let chunk_size =
-            if options.chunk_size == 0 { 1024 } else { options.chunk_size.min(CHUNK_MAX) };
+            if options.chunk_size == 0 { 1024 } else { options.chunk_size.min(MAX_CHUNK) };
         Binary {
             source,
             columns,
@@ -60,7 +60,7 @@ impl Binary {
 
     /// Whether the file has changed; `None` after an error.
     fn changed(&mut self, out: &mut MessageSink) -> Option<bool> {
-        let version = FileVersion::of(&self.path);
+        let version = FileVersion::from_path(&self.path);
         match version {
             None => {
                 out.error(format!("Could not get stat for {}", self.path));
@@ -70,7 +70,7 @@ impl Binary {
         }
     }
 
-    /// A piece, which is only at the end of the file less than whole.
+    /// Reads a chunk; only the last one of the file is shorter than `chunk_size`.
     fn chunk(&mut self) -> Option<Vec<u8>> {
         let mut chunk = Vec::new();
         let file = self.file.as_mut()?;

@@ -1,4 +1,4 @@
-//! Options of scripts with their values, a line each.
+//! Reader of configuration files: option values, one per line.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -7,23 +7,23 @@ use std::io::{BufRead, BufReader};
 use super::{FileVersion, Message, MessageSink, Mode, PeriodicAction, Read, Source, ValueFormat};
 use crate::support::field::{Field, Kind};
 
-/// The type of an option of the scripts.
+/// The type of a script option.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OptionType {
-    /// One that can be read.
+    /// A type that can be read.
     Known(Kind),
-    /// One that cannot, as it is described.
+    /// An unsupported type: its description.
     Unsupported(String),
 }
 
 /// Options: the constants of the module `InputConfig`, and the variables to set.
 #[derive(Clone, Debug)]
 pub struct ConfigOptions {
-    /// The format of values. There is no unset value.
+    /// The format of values. Unset values do not exist.
     pub values: ValueFormat,
-    /// Whether a file that cannot be read is an error.
+    /// Whether an unreadable file is an error.
     pub fail_on_file_problem: bool,
-    /// All options of the scripts by their full names.
+    /// All options of the scripts by full name.
     pub options: HashMap<String, OptionType>,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Config {
     options: ConfigOptions,
     file: Option<BufReader<File>>,
     version: FileVersion,
-    /// The last values read.
+    /// The last values read, by option.
     values: HashMap<String, Vec<u8>>,
 }
 
@@ -58,7 +58,7 @@ impl Config {
         }
     }
 
-    /// Opens the file; returns whether reading may continue, which it does also without a file.
+    /// Opens the file; returns whether reading may continue, possibly without a file.
     fn open_file(&mut self, out: &mut MessageSink) -> bool {
         if self.file.is_none() {
             let Ok(file) = File::open(&self.source.source) else {
@@ -94,7 +94,7 @@ impl Config {
         }
     }
 
-    /// The name and the value of a line; a value has no separators and blanks at its end.
+    /// The name and the value of a line, without trailing separators and blanks.
     fn parts<'l>(&self, line: &'l [u8]) -> Option<(&'l [u8], &'l [u8])> {
         let blank = |byte: &u8| matches!(byte, b' ' | b'\t');
         let separator = self.options.values.set_separator.first().copied();
@@ -161,7 +161,7 @@ impl Read for Config {
             return goes_on;
         }
         if self.source.mode == Mode::Reread {
-            let Some(version) = FileVersion::of(&self.source.source) else {
+            let Some(version) = FileVersion::from_path(&self.source.source) else {
                 out.problem(
                     !goes_on,
                     format!("Could not get stat for {}", self.source.source),

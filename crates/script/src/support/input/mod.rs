@@ -1,9 +1,10 @@
-//! Readers of input: text, configuration, lines of files and commands, databases, binary files, a benchmark.
+//! Input readers: text, configuration, lines of files and commands, databases, binary files, a benchmark.
 //!
-//! An [`InputStream`] has a reader and the rules that all share: an error disables it, warnings about one problem are not repeated.
-//! It is asked to go on by [`update`](InputStream::update) (`Input::force_update`) and, once a second or so, by
-//! [`heartbeat`](InputStream::heartbeat); each time it returns [`Message`]s in order. Readers of commands may wait for them where the
-//! mode is [`Mode::Manual`]: such a stream belongs in a thread.
+//! An [`InputStream`] has a reader and applies common rules: an error disables the stream, and warnings about
+//! one problem are not repeated. [`update`](InputStream::update) (`Input::force_update`) and
+//! [`heartbeat`](InputStream::heartbeat), which is called about once a second, make it read; each returns
+//! [`Message`]s in order. With [`Mode::Manual`], readers of commands block until the command ends: run such a
+//! stream on a thread.
 //!
 //! ```
 //! use gannet_script::support::field::{Column, Field, Kind};
@@ -41,11 +42,11 @@ pub use value::ValueFormat;
 /// When a source is read again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// When it is asked for: `Input::MANUAL`.
+    /// On request: `Input::MANUAL`.
     Manual,
     /// When it has changed: `Input::REREAD`.
     Reread,
-    /// The parameter is added to it: `Input::STREAM`.
+    /// Appended data is read continuously: `Input::STREAM`.
     Stream,
 }
 
@@ -54,11 +55,11 @@ pub enum Mode {
 pub struct Source {
     /// The name of the stream.
     pub name: String,
-    /// The source as the script gave it.
+    /// The source as given in the script.
     pub source: String,
     /// When to read again.
     pub mode: Mode,
-    /// `$config` of the description.
+    /// `$config` of the stream description.
     pub config: HashMap<String, String>,
 }
 
@@ -73,21 +74,22 @@ impl Source {
 /// A message of a reader.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Message {
-    /// A row of a stream that is read only once.
+    /// A row of a source that is read only once.
     Put {
         /// The values of the columns.
         fields: Vec<Field<'static>>,
-        /// The number of its line, where the source has lines.
+        /// Line number, if the source has lines.
         line: Option<u64>,
     },
-    /// A row of all that the source has at the moment: rows that are missing up to [`EndOfSend`](Self::EndOfSend) were removed.
+    /// A row of the current contents. Earlier rows that are missing until [`EndOfSend`](Self::EndOfSend) were
+    /// removed.
     Entry {
         /// The values of the columns.
         fields: Vec<Field<'static>>,
-        /// The number of its line, where the source has lines.
+        /// Line number, if the source has lines.
         line: Option<u64>,
     },
-    /// The source was read to its end.
+    /// The end of the source is reached.
     EndOfSend,
     /// An event to raise, by name, with its arguments.
     Event(&'static str, Vec<Field<'static>>),
@@ -99,32 +101,31 @@ pub enum Message {
     Disabled,
 }
 
-/// A warning or an error with its text and position. Zeek's report has both; events get only the
-/// text.
+/// Text and position of a warning or an error. Zeek reports both; events receive only the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReaderMessage {
     /// The text.
     pub text: String,
-    /// The file and line that it is about; empty where there is none.
-    pub place: String,
+    /// The file and line that it refers to; empty for none.
+    pub location: String,
 }
 
 impl std::fmt::Display for ReaderMessage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let between = if self.place.is_empty() { "" } else { ": " };
-        write!(f, "{}{between}{}", self.place, self.text)
+        let between = if self.location.is_empty() { "" } else { ": " };
+        write!(f, "{}{between}{}", self.location, self.text)
     }
 }
 
-/// Where readers put their messages.
+/// Collects the messages of a reader.
 #[derive(Debug, Default)]
 struct MessageSink {
     messages: Vec<Message>,
     quiet: bool,
     suppressed: u64,
     disabled: bool,
-    /// The file that is read and the number of the line.
-    at: Option<(String, u64)>,
+    /// The current file and line number.
+    position: Option<(String, u64)>,
 }
 
 impl MessageSink {
@@ -134,29 +135,29 @@ impl MessageSink {
         }
     }
 
-    fn note(&self, text: String) -> ReaderMessage {
-        let place = match &self.at {
+    fn message(&self, text: String) -> ReaderMessage {
+        let location = match &self.position {
             None => String::new(),
             Some((file, 0)) => file.clone(),
             Some((file, line)) => format!("{file}, line {line}"),
         };
-        ReaderMessage { text, place }
+        ReaderMessage { text, location }
     }
 
     fn warning(&mut self, text: String) {
         if self.quiet {
             self.suppressed += 1;
         } else {
-            self.messages.push(Message::Warning(self.note(text)));
+            self.messages.push(Message::Warning(self.message(text)));
         }
     }
 
     fn error(&mut self, text: impl Into<String>) {
-        self.messages.push(Message::Error(self.note(text.into())));
+        self.messages.push(Message::Error(self.message(text.into())));
         self.disable();
     }
 
-    /// An error, or a warning that is given once.
+    /// Reports an error or a warning; with `once`, warnings are then suppressed.
     fn problem(&mut self, is_error: bool, message: String, once: bool) {
         if is_error {
             self.error(message);
@@ -166,12 +167,12 @@ impl MessageSink {
         }
     }
 
-    /// From now on warnings are given again.
+    /// Ends the suppression of warnings.
     fn end_quiet(&mut self) {
         self.quiet = false;
         let suppressed = std::mem::take(&mut self.suppressed);
         if suppressed > 0 {
-            let note = self.note(format!("Suppressed {suppressed} warning(s)"));
+            let note = self.message(format!("Suppressed {suppressed} warning(s)"));
             self.messages.push(Message::Warning(note));
         }
     }
@@ -188,13 +189,13 @@ impl MessageSink {
     }
 }
 
-/// One kind of reader.
+/// A kind of reader.
 trait Read: Send {
     /// Reads for the first time; `false` disables the stream.
     fn open(&mut self, out: &mut MessageSink) -> bool;
     /// Reads again; `false` disables the stream.
     fn update(&mut self, out: &mut MessageSink) -> bool;
-    /// What to do once in a while.
+    /// The action for a periodic check.
     fn heartbeat(&mut self, out: &mut MessageSink) -> PeriodicAction;
     /// Ends reading, when the stream is removed or the process ends.
     fn close(&mut self) {}
@@ -206,7 +207,7 @@ enum PeriodicAction {
     Update,
 }
 
-/// A source that is read.
+/// An open input stream.
 pub struct InputStream {
     reader: Box<dyn Read>,
     out: MessageSink,
@@ -225,11 +226,11 @@ impl InputStream {
             stream.out.error("Init failed");
             stream.out.error("terminating thread");
         }
-        let messages = stream.take();
+        let messages = stream.take_messages();
         (stream, messages)
     }
 
-    fn take(&mut self) -> Vec<Message> {
+    fn take_messages(&mut self) -> Vec<Message> {
         std::mem::take(&mut self.out.messages)
     }
 
@@ -255,7 +256,7 @@ impl InputStream {
         Self::new(raw::Raw::new(source, columns, options))
     }
 
-    /// Pieces of a file: `Input::READER_BINARY`.
+    /// Chunks of a file: `Input::READER_BINARY`.
     #[must_use]
     pub fn binary(
         source: Source,
@@ -297,10 +298,10 @@ impl InputStream {
         if !self.out.disabled && !self.reader.update(&mut self.out) {
             self.out.disable();
         }
-        self.take()
+        self.take_messages()
     }
 
-    /// Looks for something new, as the mode asks.
+    /// Checks for new data if the mode requires it.
     pub fn heartbeat(&mut self) -> Vec<Message> {
         if !self.out.disabled {
             match self.reader.heartbeat(&mut self.out) {
@@ -312,7 +313,7 @@ impl InputStream {
                 }
             }
         }
-        self.take()
+        self.take_messages()
     }
 }
 
@@ -333,7 +334,7 @@ fn prefixed(source: &str, prefix: &str) -> String {
     }
 }
 
-/// Identifies a state of a file: inode, modification time in seconds.
+/// Identity of a file version: inode, modification time in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct FileVersion {
     inode: u64,
@@ -341,7 +342,7 @@ struct FileVersion {
 }
 
 impl FileVersion {
-    fn of(path: &str) -> Option<Self> {
+    fn from_path(path: &str) -> Option<Self> {
         use std::os::unix::fs::MetadataExt;
         let meta = std::fs::metadata(path).ok()?;
         Some(FileVersion { inode: meta.ino(), modified: meta.mtime() })

@@ -1,4 +1,4 @@
-//! Lines of a file, or of the output of a command.
+//! Reader of records (by default lines) of a file or of a command's output.
 
 use std::fs::File;
 use std::io::{self, Cursor, Read as _, Seek, SeekFrom, Write};
@@ -20,7 +20,7 @@ use crate::support::text::find;
 /// Options: the constants of the module `InputRaw`.
 #[derive(Clone, Debug)]
 pub struct RawOptions {
-    /// Between records.
+    /// Separator of records.
     pub record_separator: Vec<u8>,
 }
 
@@ -30,18 +30,18 @@ impl Default for RawOptions {
     }
 }
 
-/// Bytes read at a time.
-const BLOCK: usize = 4096;
+/// Bytes per read.
+const READ_SIZE: usize = 4096;
 
-/// How long a command that has closed its output may take to end, where nothing asks for it later.
-const END_WAIT: Duration = Duration::from_secs(2);
+/// Maximum time to wait for the exit of a command that has closed its output, with [`Mode::Manual`].
+const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
 enum Pipe {
     File(File),
     Out(ChildStdout),
     Err(ChildStderr),
-    /// What a thread has read to the end.
-    Thread(Collected),
+    /// Data that a thread reads to the end.
+    Thread(BackgroundReader),
 }
 
 impl Pipe {
@@ -55,15 +55,15 @@ impl Pipe {
     }
 }
 
-/// Standard error of a command whose standard output is read to its end first: a thread reads it meanwhile, since a command
-/// waits while its pipe is full.
-struct Collected {
+/// Standard error of a command whose standard output is read to its end first. A thread reads it concurrently,
+/// because the command blocks when a pipe is full.
+struct BackgroundReader {
     reader: Option<JoinHandle<io::Result<Vec<u8>>>>,
     read: Cursor<Vec<u8>>,
 }
 
-impl Collected {
-    fn of(mut pipe: ChildStderr) -> Self {
+impl BackgroundReader {
+    fn spawn(mut pipe: ChildStderr) -> Self {
         let reader = std::thread::spawn(move || {
             let mut all = Vec::new();
             pipe.read_to_end(&mut all).map(|_| all)
@@ -80,18 +80,18 @@ impl Collected {
     }
 }
 
-/// Records out of a file or pipe.
+/// Splits a file or pipe into records.
 struct Records {
     pipe: Pipe,
     buffer: Vec<u8>,
-    /// How much of the buffer has no separator.
+    /// Length of the buffer's prefix that contains no separator.
     searched: usize,
 }
 
-/// The next record, or why there is none.
+/// The next record, or the reason why there is none.
 enum Record {
     Some(Vec<u8>),
-    /// The end, or nothing yet.
+    /// The end of the input, or no data yet.
     None,
     Failed,
 }
@@ -115,13 +115,13 @@ impl Records {
             }
             self.searched = (self.buffer.len() + 1).saturating_sub(separator.len().max(1));
             let len = self.buffer.len();
-            self.buffer.resize(len + BLOCK, 0);
+            self.buffer.resize(len + READ_SIZE, 0);
             let read = self.pipe.read(&mut self.buffer[len..]);
             self.buffer.truncate(len + read.as_ref().map_or(0, |count| *count));
             match read {
                 Ok(0) if self.buffer.is_empty() => return Record::None,
                 Ok(0) => {
-                    // The text behind the last separator is a record, too.
+                    // The text after the last separator is also a record.
                     self.searched = 0;
                     return Record::Some(std::mem::take(&mut self.buffer));
                 }
@@ -139,18 +139,18 @@ impl Records {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct State {
+struct FileState {
     device: u64,
     inode: u64,
     modified: i64,
     len: u64,
 }
 
-impl State {
-    fn of(path: &str) -> Option<Self> {
+impl FileState {
+    fn from_path(path: &str) -> Option<Self> {
         use std::os::unix::fs::MetadataExt;
         let meta = std::fs::metadata(path).ok()?;
-        Some(State {
+        Some(FileState {
             device: meta.dev(),
             inode: meta.ino(),
             modified: meta.mtime(),
@@ -169,11 +169,11 @@ pub(super) struct Raw {
     reads_stderr: bool,
     kills: bool,
     offset: i64,
-    /// Remaining input of the command.
+    /// Input for the command's standard input.
     input: Vec<u8>,
-    input_from: usize,
+    input_offset: usize,
     first: bool,
-    state: State,
+    state: FileState,
     records: Option<Records>,
     errors: Option<Records>,
     stdin: Option<ChildStdin>,
@@ -199,9 +199,9 @@ impl Raw {
             kills,
             offset: 0,
             input,
-            input_from: 0,
+            input_offset: 0,
             first: true,
-            state: State::default(),
+            state: FileState::default(),
             records: None,
             errors: None,
             stdin: None,
@@ -218,14 +218,14 @@ impl Raw {
             return self.execute(out);
         }
         let Ok(mut file) = File::open(&self.path) else {
-            // A stream waits for its file.
+            // A stream waits for its file to appear.
             if !self.is_stream() {
                 out.error(format!("Init: cannot open {}", self.path));
             }
             return self.is_stream();
         };
         if self.source.mode != Mode::Manual {
-            let Some(state) = State::of(&self.path) else {
+            let Some(state) = FileState::from_path(&self.path) else {
                 out.error(format!("Could not get stat for {}", self.path));
                 return false;
             };
@@ -234,7 +234,7 @@ impl Raw {
         if self.offset != 0 {
             let to = match u64::try_from(self.offset) {
                 Ok(offset) => SeekFrom::Start(offset),
-                // -1 is the end.
+                // -1 is the end of the file.
                 Err(_) => SeekFrom::End(self.offset.saturating_add(1)),
             };
             if let Err(error) = file.seek(to) {
@@ -285,7 +285,7 @@ impl Raw {
             Records::new(if is_stream {
                 Pipe::Err(pipe)
             } else {
-                Pipe::Thread(Collected::of(pipe))
+                Pipe::Thread(BackgroundReader::spawn(pipe))
             })
         });
         true
@@ -293,40 +293,40 @@ impl Raw {
 
     fn write_input(&mut self, out: &mut MessageSink) {
         let Some(stdin) = &mut self.stdin else { return };
-        // Writes as much input as the command accepts, since it may also write.
-        while let Some(rest) = self.input.get(self.input_from..).filter(|rest| !rest.is_empty()) {
+        // Writes as much as the command accepts without blocking, because it may be writing, too.
+        while let Some(rest) = self.input.get(self.input_offset..).filter(|rest| !rest.is_empty()) {
             match stdin.write(rest) {
-                Ok(count) => self.input_from += count,
+                Ok(count) => self.input_offset += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) => {
                     let code = error.raw_os_error().unwrap_or(0);
                     out.error(format!(
                         "Writing to child process stdin failed: {code}. Stopping writing at position {}",
-                        self.input_from
+                        self.input_offset
                     ));
-                    self.input_from = self.input.len();
+                    self.input_offset = self.input.len();
                 }
             }
         }
-        if self.input_from >= self.input.len() {
+        if self.input_offset >= self.input.len() {
             self.stdin = None;
         } else if self.source.mode == Mode::Manual {
             out.error(
                 "Could not write whole string to stdin of child process in one go. Please use STREAM mode to pass more \
                  data to child.",
             );
-            self.input_from = self.input.len();
+            self.input_offset = self.input.len();
             self.stdin = None;
         }
     }
 
-    /// Prepares to read again; `None` if there is nothing to read, or the error that ends reading.
+    /// Prepares to read again; `Ok(false)` if there is nothing to read, `Err` after an error that ends reading.
     fn reopen(&mut self, out: &mut MessageSink) -> Result<bool, ()> {
         match self.source.mode {
             Mode::Stream => {
                 if !self.executes
-                    && let Some(state) = State::of(&self.path)
+                    && let Some(state) = FileState::from_path(&self.path)
                     && (self.records.is_none()
                         || (state.inode, state.device) != (self.state.inode, self.state.device))
                     && let Ok(file) = File::open(&self.path)
@@ -338,7 +338,7 @@ impl Raw {
                 return Ok(true);
             }
             Mode::Reread => {
-                let Some(state) = State::of(&self.path) else {
+                let Some(state) = FileState::from_path(&self.path) else {
                     out.error(format!("Could not get stat for {}", self.path));
                     return Err(());
                 };
@@ -357,7 +357,7 @@ impl Raw {
     /// continue.
     fn drain(&mut self, of_errors: bool, out: &mut MessageSink) -> bool {
         loop {
-            if !of_errors && self.input_from < self.input.len() {
+            if !of_errors && self.input_offset < self.input.len() {
                 self.write_input(out);
             }
             let records = if of_errors { &mut self.errors } else { &mut self.records };
@@ -376,10 +376,10 @@ impl Raw {
         }
     }
 
-    /// Whether the command ended, which is reported.
-    fn ended(&mut self, out: &mut MessageSink) -> bool {
+    /// Whether the command has exited; reports its exit.
+    fn check_exit(&mut self, out: &mut MessageSink) -> bool {
         let Some(child) = &mut self.child else { return false };
-        let until = Instant::now() + END_WAIT;
+        let until = Instant::now() + EXIT_TIMEOUT;
         let status = loop {
             match child.try_wait() {
                 Ok(None) if self.source.mode == Mode::Manual && Instant::now() < until => {
@@ -476,7 +476,7 @@ impl Read for Raw {
         if !self.is_stream() {
             out.end_of_send();
         }
-        !self.ended(out)
+        !self.check_exit(out)
     }
 
     fn heartbeat(&mut self, _: &mut MessageSink) -> PeriodicAction {

@@ -1,4 +1,4 @@
-//! The rows of a query on a database.
+//! Reader of the rows of a database query.
 
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags, Statement};
@@ -33,25 +33,25 @@ impl Sqlite {
 
     fn rows(&self, connection: &Connection, out: &mut MessageSink) -> Result<(), String> {
         let mut statement = connection.prepare(&self.query).map_err(|error| failed(&error))?;
-        let mut places = Vec::with_capacity(self.columns.len());
+        let mut positions = Vec::with_capacity(self.columns.len());
         for column in &self.columns {
-            let at = place(&statement, &column.name)?;
+            let at = column_index(&statement, &column.name)?;
             let at = at.ok_or_else(|| {
                 format!("Required field {} not found after SQLite statement", column.name)
             })?;
-            let protocol_at = match &column.secondary {
-                Some(secondary) => place(&statement, secondary)?,
+            let protocol_index = match &column.secondary {
+                Some(secondary) => column_index(&statement, secondary)?,
                 None => None,
             };
-            places.push((column, at, protocol_at));
+            positions.push((column, at, protocol_index));
         }
         let mut rows = statement.query([]).map_err(|error| failed(&error))?;
         while let Some(row) = rows.next().map_err(|error| failed(&error))? {
-            let mut fields = Vec::with_capacity(places.len());
-            for (column, at, protocol_at) in &places {
+            let mut fields = Vec::with_capacity(positions.len());
+            for (column, at, protocol_index) in &positions {
                 let value = row.get_ref(*at).map_err(|error| failed(&error))?;
                 let mut field = self.field(column, value, out)?;
-                if let (Field::Port(_, protocol), Some(at)) = (&mut field, protocol_at) {
+                if let (Field::Port(_, protocol), Some(at)) = (&mut field, protocol_index) {
                     match row.get_ref(*at).map_err(|error| failed(&error))? {
                         ValueRef::Text(name) => *protocol = parse_protocol(name, out),
                         _ => out.error("Port protocol definition did not contain text"),
@@ -131,7 +131,7 @@ impl Sqlite {
     }
 }
 
-fn place(statement: &Statement<'_>, name: &str) -> Result<Option<usize>, String> {
+fn column_index(statement: &Statement<'_>, name: &str) -> Result<Option<usize>, String> {
     let mut found = None;
     for (at, column) in statement.column_names().enumerate() {
         if column == name && found.replace(at).is_some() {

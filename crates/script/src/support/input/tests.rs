@@ -40,8 +40,8 @@ fn complaints(messages: &[Message]) -> Vec<String> {
     complaints.collect()
 }
 
-fn note(text: &str) -> Message {
-    Message::Error(ReaderMessage { text: text.to_owned(), place: String::new() })
+fn message(text: &str) -> Message {
+    Message::Error(ReaderMessage { text: text.to_owned(), location: String::new() })
 }
 
 fn string(text: &str) -> Field<'static> {
@@ -110,7 +110,7 @@ fn columns_are_found_by_name() {
 }
 
 #[test]
-fn lines_that_are_wrong_are_passed_over() {
+fn invalid_lines_are_skipped() {
     let read = |name: &str, text: &str, config: &[(&str, &str)], kind: Kind| {
         let mut source = Source::new("s", &file(name, text), Mode::Manual);
         source.config = config.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
@@ -178,7 +178,7 @@ fn a_file_that_is_missing_is_a_warning_once() {
         messages,
         [Message::Warning(ReaderMessage {
             text: format!("Init: cannot open {path}"),
-            place: String::new()
+            location: String::new()
         })]
     );
     assert_eq!(stream.heartbeat(), []);
@@ -196,17 +196,17 @@ fn a_file_that_is_missing_is_a_warning_once() {
     assert_eq!(
         messages,
         [
-            note("Init: cannot open /nonexistent/x"),
+            message("Init: cannot open /nonexistent/x"),
             Message::Disabled,
-            note("Init failed"),
-            note("terminating thread"),
+            message("Init failed"),
+            message("terminating thread"),
         ]
     );
     assert!(stream.is_disabled());
 }
 
 #[test]
-fn a_stream_gets_what_is_added() {
+fn a_stream_receives_appended_rows() {
     let path = file("stream", "#fields\tc\n1\n");
     let (mut stream, messages) = InputStream::ascii(
         Source::new("s", &path, Mode::Stream),
@@ -260,7 +260,7 @@ fn options_are_read() {
     fs::remove_file(&path).unwrap();
     fs::write(&path, "bool T\naddr 5.6.7.8\n").unwrap();
     let changed = stream.update();
-    // Where the file system gives the new file the same inode within a second, there is nothing to see.
+    // The file system may reuse the inode within the same second; then the change is not detectable.
     if !changed.is_empty() {
         assert_eq!(rows(&changed), [[string("addr"), string("5.6.7.8")]]);
     }
@@ -355,7 +355,7 @@ fn lines_of_commands() {
     let expected = [[string("out"), Field::Bool(false)], [errors, Field::Bool(true)]];
     assert!(rows(&messages) == expected);
 
-    // A command that does not end is ended with its stream.
+    // A running command is killed with its stream.
     let mut source = Source::new("s", "sleep 1000 |", Mode::Stream);
     source.config.insert("force_kill".into(), "1".into());
     let before = Instant::now();
@@ -461,7 +461,7 @@ fn rows_of_a_query() {
 
 proptest! {
     #[test]
-    fn what_logs_write_is_read_again(
+    fn log_rows_are_read_back(
         text in proptest::collection::vec(any::<u8>(), 0..20),
         number: i64, count: u64, double in -1e6..1e6_f64, bytes: [u8; 16], list in proptest::collection::vec(any::<u64>(), 0..5),
     ) {
@@ -475,7 +475,7 @@ proptest! {
             Field::Set(list.iter().map(|n| Field::Count(*n)).collect()),
         ];
         let kinds = [Kind::String, Kind::Int, Kind::Count, Kind::Double, Kind::Addr, set(Kind::Count)];
-        // Backslashes are doubled in logs and not read as such, and what is empty is a text.
+        // The reader does not unescape doubled backslashes, and reads an empty field as a string.
         prop_assume!(!text.contains(&b'\\') && !text.is_empty());
         let mut out = MessageSink::default();
         for (field, kind) in fields.iter().zip(&kinds) {
@@ -488,7 +488,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_taken(text in proptest::collection::vec(any::<u8>(), 0..20), other in "[-+0-9./x,e:a-f\\[\\] ]{0,12}") {
+    fn any_text_is_accepted(text in proptest::collection::vec(any::<u8>(), 0..20), other in "[-+0-9./x,e:a-f\\[\\] ]{0,12}") {
         let kinds = [
             Kind::Bool, Kind::Int, Kind::Count, Kind::Port, Kind::Subnet, Kind::Addr, Kind::Double, Kind::String,
             Kind::Pattern, set(Kind::Subnet), Kind::Func,

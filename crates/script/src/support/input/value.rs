@@ -1,4 +1,4 @@
-//! Values from text, with the warnings of Zeek's reader.
+//! Parsing of values from text, with the warnings of Zeek's reader.
 
 use std::borrow::Cow;
 use std::net::Ipv6Addr;
@@ -7,10 +7,10 @@ use super::MessageSink;
 use crate::support::field::{Field, Kind, Protocol};
 use crate::support::text::convert::scan;
 
-/// How values are written in a source.
+/// The text format of values.
 #[derive(Clone, Debug)]
 pub struct ValueFormat {
-    /// Between elements of sets and vectors: its first byte.
+    /// Separator between elements of sets and vectors; only its first byte counts.
     pub set_separator: Vec<u8>,
     /// Text of an empty field.
     pub empty_field: Vec<u8>,
@@ -28,15 +28,15 @@ impl Default for ValueFormat {
     }
 }
 
-/// Sets within sets do not exist: deeper kinds are refused.
-const DEPTH_MAX: u32 = 8;
+/// Maximum nesting of types.
+const MAX_DEPTH: u32 = 8;
 
 fn shown(text: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(text)
 }
 
 impl ValueFormat {
-    /// The value of a column, or `None` after a warning that says why there is none.
+    /// The value of a column, or `None` after a warning.
     pub(super) fn parse(
         &self,
         text: &[u8],
@@ -92,8 +92,8 @@ impl ValueFormat {
             Kind::Subnet => subnet(text, out),
             Kind::Addr => Some(Field::Addr(addr(unescaped(text).trim_ascii(), out))),
             Kind::Pattern => pattern(text, out),
-            Kind::Set(of) | Kind::Vector(of) if depth < DEPTH_MAX => {
-                let elements = self.elements(text, name, of, out, depth + 1)?;
+            Kind::Set(element_kind) | Kind::Vector(element_kind) if depth < MAX_DEPTH => {
+                let elements = self.elements(text, name, element_kind, out, depth + 1)?;
                 Some(if matches!(kind, Kind::Set(_)) {
                     Field::Set(elements)
                 } else {
@@ -111,7 +111,7 @@ impl ValueFormat {
         &self,
         text: &[u8],
         name: &str,
-        of: &Kind,
+        element_kind: &Kind,
         out: &mut MessageSink,
         depth: u32,
     ) -> Option<Vec<Field<'static>>> {
@@ -123,7 +123,7 @@ impl ValueFormat {
         let parts: Vec<&[u8]> = text.split(|byte| Some(*byte) == separator).collect();
         let last = parts.len() - 1;
         for (index, part) in parts.into_iter().enumerate() {
-            match self.parse_at(part, name, of, out, depth) {
+            match self.parse_at(part, name, element_kind, out, depth) {
                 Some(element) => elements.push(element),
                 None if index == last && part.is_empty() => {
                     out.warning("Error while trying to add empty set element".to_owned());
@@ -139,7 +139,7 @@ impl ValueFormat {
     }
 }
 
-/// A text with `\xNN` replaced by the bytes that they stand for.
+/// Replaces `\xNN` by the byte.
 pub(super) fn unescaped(text: &[u8]) -> Vec<u8> {
     let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
     let mut bytes = Vec::with_capacity(text.len());
@@ -165,7 +165,7 @@ fn out_of_range(text: &[u8], out: &mut MessageSink) {
     out.warning(format!("Number '{}' out of supported range.", shown(text)));
 }
 
-/// Warns of a number that is none (`rest` is `None`) or has something behind it; returns whether there is one.
+/// Warns if no number was parsed (`rest` is `None`) or text follows it; returns whether a number was parsed.
 fn check(text: &[u8], rest: Option<&[u8]>, out: &mut MessageSink) -> bool {
     match rest {
         None if text.is_empty() => {
@@ -219,7 +219,7 @@ fn double(text: &[u8], out: &mut MessageSink) -> Option<f64> {
     Some(value)
 }
 
-/// A floating-point number and the rest.
+/// A floating-point number and the remaining text.
 fn scan_double(text: &[u8]) -> Option<(f64, &[u8])> {
     let blanks = text.iter().take_while(|byte| matches!(byte, b' ' | 0x09..=0x0d)).count();
     let start = &text[blanks..];
@@ -296,7 +296,7 @@ fn subnet(text: &[u8], out: &mut MessageSink) -> Option<Field<'static>> {
     Some(Field::Subnet(addr(&unescaped[..slash], out), width))
 }
 
-/// An address; zeros, after a warning, where it is none.
+/// An address; all zeros, after a warning, if invalid.
 pub(super) fn addr(text: &[u8], out: &mut MessageSink) -> [u8; 16] {
     if text.contains(&b':') {
         let inner =
@@ -319,7 +319,7 @@ pub(super) fn addr(text: &[u8], out: &mut MessageSink) -> [u8; 16] {
     address
 }
 
-/// An IPv4 address of one to four numbers, the last of which fills the remaining bytes.
+/// An IPv4 address of one to four numbers, of which the last fills the remaining bytes, as in `inet_aton(3)`.
 fn inet_aton(text: &[u8]) -> Option<u32> {
     if text.first().is_none_or(|byte| !byte.is_ascii_digit()) {
         return None;

@@ -12,34 +12,34 @@ use super::{JsonFormat, LogFile, StringPolicy, TextFormat, TimeFormat, reason};
 use crate::support::field::{Column, Field};
 use crate::support::format::{escape, time};
 
-const SHADOW: &str = ".shadow.";
+const SHADOW_PREFIX: &str = ".shadow.";
 
 /// Options of the writer: the constants of the module `LogAscii`, which the `$config` of a filter may change.
 #[derive(Clone, Debug)]
 pub struct AsciiConfig {
-    /// Separators and the like.
+    /// Separators and texts of empty and unset values.
     pub text: TextFormat,
-    /// JSON instead of text.
+    /// The JSON format; `None` for text.
     pub json: Option<JsonFormat>,
-    /// Whether the file is standard output.
+    /// Whether to write to standard output.
     pub to_stdout: bool,
-    /// Whether there are header lines, and one at the end.
+    /// Whether header lines and a closing line are written.
     pub include_meta: bool,
-    /// What header lines begin with.
+    /// Prefix of header lines.
     pub meta_prefix: Vec<u8>,
-    /// Whether the header is only a line of names.
+    /// Whether the header is only a line of column names.
     pub tsv: bool,
-    /// The level of compression; 0 for none.
+    /// Compression level; 0 for none.
     pub gzip_level: u32,
     /// The extension of compressed files.
     pub gzip_extension: String,
-    /// Whether a file next to the log marks it as not rotated.
+    /// Whether a marker file next to the log records that it is not rotated.
     pub leftover_rotation: bool,
     /// `Log::default_logdir`.
     pub log_dir: String,
     /// The extension of logs: `ZEEK_LOG_SUFFIX`.
     pub extension: String,
-    /// The format of JSON where that is switched on.
+    /// The JSON format to use if JSON is enabled.
     pub json_format: JsonFormat,
 }
 
@@ -63,11 +63,11 @@ impl Default for AsciiConfig {
 }
 
 impl AsciiConfig {
-    /// Applies the `$config` of a filter; names that are no options are left alone.
+    /// Applies the `$config` of a filter; unknown options are ignored.
     ///
     /// # Errors
     ///
-    /// Zeek's message for a value that is none; the writer is not opened then.
+    /// Zeek's message for an invalid value; the writer is then not opened.
     pub fn apply<'c>(
         &mut self,
         options: impl IntoIterator<Item = (&'c str, &'c str)>,
@@ -102,7 +102,7 @@ impl AsciiConfig {
             }
         }
         self.json = use_json.then_some(self.json_format);
-        // Objects name their columns themselves.
+        // JSON objects contain the column names.
         self.include_meta &= !use_json;
         Ok(())
     }
@@ -122,7 +122,7 @@ impl AsciiConfig {
 }
 
 fn gzip_level(value: &str) -> Result<u32, String> {
-    // A number with anything behind it, as C reads it.
+    // As in C, text after the number is ignored.
     let digits = value.trim_start();
     let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
     match digits[..end].parse() {
@@ -189,40 +189,41 @@ impl Sink {
     }
 }
 
-/// Writes one log. Its file is opened at once and, after a rotation, with the next row.
+/// Writes one log. The file is opened immediately, and after a rotation with the next row.
 pub struct AsciiWriter {
     file: LogFile,
     config: AsciiConfig,
     columns: Vec<Column>,
     sink: Option<Sink>,
     name: PathBuf,
-    /// Whether the file was closed without an end: the next row is appended.
+    /// Whether the file was closed without its closing line: the next row is appended.
     is_parked: bool,
-    /// Whether each row goes to the file at once.
+    /// Whether each row is written to the file immediately.
     unbuffered: bool,
     row: Vec<u8>,
     scratch: Vec<u8>,
-    /// Whether the format is that of Zeek's logs unless a script changes it.
-    is_usual: bool,
+    /// Whether the format is that of Zeek's logs by default.
+    is_default_format: bool,
 }
 
-/// A row of text that fields are added to, one after another.
+/// A row of text under construction.
 pub struct TextRow {
     text: Vec<u8>,
     scratch: Vec<u8>,
     begins: bool,
-    is_usual: bool,
+    is_default_format: bool,
 }
 
 impl TextRow {
-    /// Whether the format is that of Zeek's logs unless a script changes it.
-    pub fn is_usual(&self) -> bool {
-        self.is_usual
+    /// Whether the format is that of Zeek's logs by default.
+    pub fn is_default_format(&self) -> bool {
+        self.is_default_format
     }
 
-    /// Adds the next field of a row in [the usual format](Self::is_usual): a text without anything to escape.
+    /// Appends a field to a row in [the default format](Self::is_default_format): `write` appends text that
+    /// needs no escaping.
     #[inline]
-    pub fn add_usual(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+    pub fn add_unescaped(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         if !std::mem::replace(&mut self.begins, false) {
             self.text.push(b'\t');
         }
@@ -237,7 +238,7 @@ impl AsciiWriter {
     ///
     /// Zeek's message.
     pub fn open(file: LogFile, config: AsciiConfig, columns: Vec<Column>) -> Result<Self, String> {
-        let is_usual = config.text == TextFormat::default();
+        let is_default_format = config.text == TextFormat::default();
         let mut writer = AsciiWriter {
             file,
             config,
@@ -248,7 +249,7 @@ impl AsciiWriter {
             unbuffered: false,
             row: Vec::new(),
             scratch: Vec::new(),
-            is_usual,
+            is_default_format,
         };
         writer.reopen()?;
         Ok(writer)
@@ -288,20 +289,20 @@ impl AsciiWriter {
         let shown = self.name.display().to_string();
         let opened = OpenOptions::new().write(true).create(true).truncate(true).open(&self.name);
         let opened = opened.map_err(|error| format!("cannot open {shown}: {}", reason(&error)))?;
-        // Output to a terminal or a pipe must be visible at once.
+        // Output to a terminal or a pipe must be visible immediately.
         self.unbuffered |= special;
         self.sink = Some(self.sink_of(opened));
         let header = self.header(&path);
-        self.put(&header)
+        self.write_bytes(&header)
     }
 
-    /// Whether the file can be closed and opened again: a device is not.
+    /// Whether the file can be closed and reopened; false for devices.
     #[must_use]
     pub fn can_park(&self) -> bool {
         !Self::is_special(&self.name.display().to_string())
     }
 
-    /// Closes the file without an end, until there is another row.
+    /// Closes the file without its closing line, until the next row.
     ///
     /// # Errors
     ///
@@ -315,7 +316,7 @@ impl AsciiWriter {
         })
     }
 
-    /// Opens the file again. One that was removed meanwhile begins with a header.
+    /// Reopens the file. If it was removed meanwhile, a new one begins with a header.
     fn unpark(&mut self) -> Result<(), String> {
         self.is_parked = false;
         let cannot =
@@ -328,7 +329,7 @@ impl AsciiWriter {
             return Ok(());
         }
         let header = self.header(&self.file.path);
-        self.put(&header)
+        self.write_bytes(&header)
     }
 
     fn sink_of(&self, file: File) -> Sink {
@@ -339,10 +340,10 @@ impl AsciiWriter {
         }
     }
 
-    /// The file that says that a log has not been rotated yet: its extension, and what to call then.
+    /// Writes the marker file of a log that is not rotated: its extension and the postprocessor.
     fn write_shadow(&self, suffix: &str) -> Result<(), String> {
-        let shadow = beside(&self.name, SHADOW);
-        let temporary = beside(&shadow, ".tmp");
+        let shadow = prefixed(&self.name, SHADOW_PREFIX);
+        let temporary = prefixed(&shadow, ".tmp");
         let text = format!("{suffix}\n{}\n", self.file.postprocessor);
         fs::write(&temporary, text)
             .map_err(|error| format!("cannot open {}: {}", temporary.display(), reason(&error)))?;
@@ -400,7 +401,7 @@ impl AsciiWriter {
         out.push(b'\n');
     }
 
-    fn put(&mut self, bytes: &[u8]) -> Result<(), String> {
+    fn write_bytes(&mut self, bytes: &[u8]) -> Result<(), String> {
         let Some(sink) = &mut self.sink else { return Ok(()) };
         let written = sink
             .write_all(bytes)
@@ -425,7 +426,7 @@ impl AsciiWriter {
         self.finish_row(row)
     }
 
-    /// A row of text to [add](Self::add) fields to; none where rows are JSON.
+    /// Begins a row of text to [add](Self::add) fields to; `None` if rows are JSON.
     pub fn begin_row(&mut self) -> Option<TextRow> {
         if self.config.json.is_some() {
             return None;
@@ -433,7 +434,7 @@ impl AsciiWriter {
         let mut text = std::mem::take(&mut self.row);
         text.clear();
         let scratch = std::mem::take(&mut self.scratch);
-        Some(TextRow { text, scratch, begins: true, is_usual: self.is_usual })
+        Some(TextRow { text, scratch, begins: true, is_default_format: self.is_default_format })
     }
 
     /// Adds the next field of a row.
@@ -459,22 +460,22 @@ impl AsciiWriter {
             self.reopen()?;
         }
         row.push(b'\n');
-        // A row is no header.
+        // A row must not begin like a header line.
         if row.starts_with(&self.config.meta_prefix) {
             let first = format!("\\x{:02x}", row[0]);
             row.splice(..1, first.into_bytes());
         }
-        let written = self.put(&row);
+        let written = self.write_bytes(&row);
         self.row = row;
         written
     }
 
-    /// Whether rows are kept back until there are many (`Log::set_buf`).
+    /// Whether rows are buffered (`Log::set_buf`).
     pub fn set_buffered(&mut self, buffered: bool) {
         self.unbuffered = !buffered || Self::is_special(&self.name.display().to_string());
     }
 
-    /// Has the file hold all rows.
+    /// Writes all buffered rows to the file.
     ///
     /// # Errors
     ///
@@ -493,7 +494,7 @@ impl AsciiWriter {
         if self.sink.is_some() && self.config.include_meta && !self.config.tsv {
             let mut line = Vec::new();
             self.header_line(&mut line, "close", &now());
-            self.put(&line)?;
+            self.write_bytes(&line)?;
         }
         match self.sink.take() {
             None => Ok(()),
@@ -503,8 +504,8 @@ impl AsciiWriter {
         }
     }
 
-    /// Closes the file and renames it to `path` with the extension of logs. Returns `None` if there
-    /// is nothing to rotate.
+    /// Closes the file and renames it to `path` plus the extension of logs. Returns `None` if there is no file
+    /// to rotate.
     ///
     /// # Errors
     ///
@@ -520,7 +521,7 @@ impl AsciiWriter {
             format!("failed to rename {old_name} to {new_name}: {}", reason(&error))
         })?;
         if self.uses_shadow() {
-            let shadow = beside(&self.name, SHADOW);
+            let shadow = prefixed(&self.name, SHADOW_PREFIX);
             fs::remove_file(&shadow).map_err(|error| {
                 format!("cannot unlink {}: {}", shadow.display(), reason(&error))
             })?;
@@ -528,7 +529,7 @@ impl AsciiWriter {
         Ok(Some(Rotated { new_name, old_name }))
     }
 
-    /// Writes the end and closes the file.
+    /// Writes the closing line and closes the file.
     ///
     /// # Errors
     ///
@@ -544,30 +545,30 @@ impl Drop for AsciiWriter {
     }
 }
 
-/// A log that an earlier run left without rotating it.
+/// A log that an earlier run did not rotate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UnrotatedLog {
     /// The log.
     pub file: PathBuf,
     /// The name without folder and extension.
     pub path: String,
-    /// Its extension, with the point in front.
+    /// Its extension, including the dot.
     pub extension: String,
-    /// The name of the function to call; empty for the default one.
+    /// The name of the postprocessor function; empty for the default one.
     pub postprocessor: String,
     /// When it was opened, in seconds since 1970.
     pub opened: f64,
     /// When it was last written to.
     pub closed: f64,
-    /// The file that says so, to be removed after rotation.
+    /// The marker file, to be removed after rotation.
     pub shadow: PathBuf,
 }
 
-/// The logs in a folder that were not rotated. For missing logs, the marker files are removed.
+/// The unrotated logs in a folder. Marker files of missing logs are removed.
 ///
 /// # Errors
 ///
-/// Zeek's message where the folder cannot be read.
+/// Zeek's message if the folder cannot be read.
 pub fn leftover_logs(
     folder: &Path,
     config: &AsciiConfig,
@@ -582,7 +583,7 @@ pub fn leftover_logs(
     let (mut found, mut problems) = (Vec::new(), Vec::new());
     for entry in entries.flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
-        let Some(log) = name.strip_prefix(SHADOW) else { continue };
+        let Some(log) = name.strip_prefix(SHADOW_PREFIX) else { continue };
         let (shadow, file) = (entry.path(), folder.join(log));
         if !file.is_file() {
             if let Err(error) = fs::remove_file(&shadow) {
@@ -635,13 +636,13 @@ fn leftover(file: &Path, shadow: PathBuf, config: &AsciiConfig) -> Result<Unrota
     })
 }
 
-/// The path with `prefix` in front of its last part.
-fn beside(path: &Path, prefix: &str) -> PathBuf {
+/// The path with `prefix` prepended to the file name.
+fn prefixed(path: &Path, prefix: &str) -> PathBuf {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     path.with_file_name(format!("{prefix}{name}"))
 }
 
-/// The wall clock as header lines have it.
+/// The wall-clock time in the format of header lines.
 fn now() -> Vec<u8> {
     let seconds =
         SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64);
@@ -650,7 +651,7 @@ fn now() -> Vec<u8> {
     text
 }
 
-/// A separator or path in a header line: blanks and unprintable characters escaped.
+/// A separator or path in a header line: blanks and unprintable characters are escaped.
 fn blanks_escaped(out: &mut Vec<u8>, text: &[u8]) {
     for byte in text {
         if *byte == b' ' { out.extend_from_slice(b"\\x20") } else { escape::printed(out, &[*byte]) }

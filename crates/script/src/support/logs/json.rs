@@ -1,4 +1,4 @@
-//! Rows as objects of JSON.
+//! Rows as JSON objects.
 
 use std::io::Write;
 
@@ -6,7 +6,7 @@ use super::text::escape;
 use crate::support::field::{Column, Field};
 use crate::support::format::{self, json, time};
 
-/// How times are written.
+/// Format of times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TimeFormat {
     /// Seconds since 1970: `JSON::TS_EPOCH`.
@@ -14,38 +14,37 @@ pub enum TimeFormat {
     Epoch,
     /// Milliseconds: `JSON::TS_MILLIS`.
     Millis,
-    /// Milliseconds without sign: `JSON::TS_MILLIS_UNSIGNED`.
+    /// Milliseconds, unsigned: `JSON::TS_MILLIS_UNSIGNED`.
     MillisUnsigned,
     /// A date: `JSON::TS_ISO8601`.
     Iso8601,
 }
 
-/// What becomes of bytes in strings that are not UTF-8.
+/// Handling of string bytes that are not UTF-8.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StringPolicy {
     /// `\xNN`: `JSON::STRING_ESCAPE_POLICY_HEX`.
     #[default]
     Hex,
-    /// Characters of a private area: `JSON::STRING_ESCAPE_POLICY_PUA`.
+    /// Characters of a private use area: `JSON::STRING_ESCAPE_POLICY_PUA`.
     Pua,
-    /// As in logs of text: `JSON::STRING_ESCAPE_POLICY_TSV`.
+    /// Escaped as in text logs: `JSON::STRING_ESCAPE_POLICY_TSV`.
     Tsv,
 }
 
-/// How rows are written as JSON.
+/// Format of JSON rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct JsonFormat {
-    /// Times.
+    /// Format of times.
     pub times: TimeFormat,
-    /// Strings.
+    /// Handling of string bytes that are not UTF-8.
     pub strings: StringPolicy,
-    /// Whether columns without value are written as `null`.
+    /// Whether unset columns are written as `null`.
     pub include_unset: bool,
 }
 
 impl JsonFormat {
-    /// Appends a row, without the end of the line. Returns the times that cannot be converted to a
-    /// date.
+    /// Appends a row without line end. Returns the times that cannot be converted to a date.
     pub fn row(&self, out: &mut Vec<u8>, columns: &[Column], fields: &[Field<'_>]) -> Vec<f64> {
         let mut bad_times = Vec::new();
         out.push(b'{');
@@ -108,7 +107,7 @@ impl JsonFormat {
             TimeFormat::Millis => drop(write!(out, "{}", (value * 1_000.0) as i64)),
             TimeFormat::MillisUnsigned => drop(write!(out, "{}", (value * 1_000.0) as i64 as u64)),
             TimeFormat::Iso8601 => {
-                // Years of C have 32 bits.
+                // C stores years in 32 bits.
                 if value.is_nan() || value.abs() > 6.7e16 {
                     bad_times.push(value);
                     return out.extend_from_slice(b"\"2000-01-01T00:00:00.000000\"");
@@ -144,7 +143,7 @@ impl JsonFormat {
     }
 }
 
-/// Bytes that are not clean UTF-8 become characters from U+100000 + 0xdc00 on, as escapes.
+/// Bytes that are not clean UTF-8 become escaped characters from U+100000 + 0xdc00.
 fn pua(out: &mut Vec<u8>, text: &[u8]) {
     out.push(b'"');
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! Writers of logs: text with tabs or as JSON, SQLite, nothing.
+//! Log writers: text with tab-separated columns, JSON, SQLite.
 //!
 //! ```
 //! use gannet_script::support::field::{Column, Field, Kind};
@@ -29,18 +29,18 @@ pub use json::{JsonFormat, StringPolicy, TimeFormat};
 pub use sqlite::{SqliteConfig, SqliteWriter};
 pub use text::TextFormat;
 
-/// The parts of a filter that its writer needs.
+/// The properties of a log filter that its writer needs.
 #[derive(Clone, Debug, Default)]
 pub struct LogFile {
     /// The path, without extension.
     pub path: String,
-    /// The interval of rotation, in seconds; 0 for none.
+    /// Rotation interval in seconds; 0 for none.
     pub rotation_interval: f64,
-    /// The name of the function that is called after rotation, where it is not the default one.
+    /// The name of the function to call after rotation; empty for the default one.
     pub postprocessor: String,
 }
 
-/// The message of an error, as C's `strerror` has it.
+/// The message of an error as C's `strerror` returns it.
 pub(crate) fn reason(error: &std::io::Error) -> String {
     let text = error.to_string();
     match text.rfind(" (os error ") {

@@ -12,15 +12,15 @@ use crate::support::format;
 /// Options of the writer: the constants of the module `LogSQLite` and the `$config` of the filter.
 #[derive(Clone, Debug)]
 pub struct SqliteConfig {
-    /// Separators and the like.
+    /// Separators and texts of empty and unset values.
     pub text: TextFormat,
-    /// The name of the table; the path where it is not given.
+    /// The name of the table; `None` for the path of the log.
     pub table: Option<String>,
     /// `Log::default_logdir`.
     pub log_dir: String,
-    /// `OFF`, `NORMAL`, `FULL`, `EXTRA` where it is not the default.
+    /// `OFF`, `NORMAL`, `FULL` or `EXTRA`; `None` for the default.
     pub synchronous: Option<&'static str>,
-    /// `DELETE`, `TRUNCATE`, `PERSIST`, `MEMORY`, `WAL`, `OFF` where it is not the default.
+    /// `DELETE`, `TRUNCATE`, `PERSIST`, `MEMORY`, `WAL` or `OFF`; `None` for the default.
     pub journal_mode: Option<&'static str>,
 }
 
@@ -37,7 +37,7 @@ impl Default for SqliteConfig {
     }
 }
 
-/// Writes one log into a table.
+/// Writes one log to a table.
 #[derive(Debug)]
 pub struct SqliteWriter {
     connection: Connection,
@@ -63,7 +63,7 @@ impl SqliteWriter {
         {
             if let Some(value) = value {
                 let set = connection.pragma_update_and_check(None, name, value, |_| Ok(()));
-                // Some pragmas return their value, others nothing.
+                // Some pragmas return their value, others no row.
                 if let Err(error) = set
                     && error != rusqlite::Error::QueryReturnedNoRows
                 {
@@ -83,8 +83,9 @@ impl SqliteWriter {
         connection.execute_batch(&create).map_err(|error| {
             format!("Error executing table creation statement: {}", text_of(&error))
         })?;
-        let places = vec!["?"; columns.len()].join(", ");
-        let insert = format!("INSERT INTO {table} ( {}) VALUES ({places});", quoted.join(", "));
+        let placeholders = vec!["?"; columns.len()].join(", ");
+        let insert =
+            format!("INSERT INTO {table} ( {}) VALUES ({placeholders});", quoted.join(", "));
         connection.prepare_cached(&insert).map_err(|error| failed(&error))?;
         Ok(SqliteWriter { connection, insert, text: config.text })
     }

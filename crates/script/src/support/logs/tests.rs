@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::support::field::{Column, Field, Kind, Protocol};
 
-/// A folder of its own for a test.
+/// A separate folder for a test.
 pub(crate) fn folder(name: &str) -> PathBuf {
     let path = std::env::temp_dir().join(format!("gannet-script-{}-{name}", std::process::id()));
     let _ = fs::remove_dir_all(&path);
@@ -69,7 +69,7 @@ fn text(config: &TextFormat, fields: &[Field<'_>]) -> String {
 }
 
 #[test]
-fn a_log_that_was_closed_for_a_while_goes_on() {
+fn a_log_that_was_closed_temporarily_is_continued() {
     let folder = folder("parked");
     let columns =
         || vec![Column { name: "n".into(), kind: Kind::Count, optional: false, secondary: None }];
@@ -93,13 +93,13 @@ fn a_log_that_was_closed_for_a_while_goes_on() {
         log.park().unwrap();
         log.park().unwrap();
     }
-    // Its end is that of the run.
+    // Its closing line is that of the whole run.
     assert!(!fs::read_to_string(folder.join("x.log")).unwrap().contains("#close"));
     log.finish().unwrap();
     let text = fs::read_to_string(folder.join("x.log")).unwrap();
     let expected: Vec<_> = header().chain(["1", "2", "3"].map(str::to_owned)).collect();
     assert_eq!((rows(&text), text.matches("#close").count()), (expected, 1), "{text}");
-    // One that is rotated meanwhile has its end, and the next row begins a file.
+    // A log that is rotated meanwhile has a closing line, and the next row begins a file.
     let mut log = open(0);
     log.write(&[Field::Count(1)]).unwrap();
     log.park().unwrap();
@@ -109,7 +109,7 @@ fn a_log_that_was_closed_for_a_while_goes_on() {
     assert!(old.lines().last().unwrap().starts_with("#close"), "{old}");
     log.write(&[Field::Count(2)]).unwrap();
     log.park().unwrap();
-    // One that is removed meanwhile begins again.
+    // A log that is removed meanwhile begins again.
     fs::remove_file(folder.join("x.log")).unwrap();
     log.write(&[Field::Count(3)]).unwrap();
     log.finish().unwrap();
@@ -271,7 +271,7 @@ fn files_have_headers() {
 }
 
 #[test]
-fn options_that_are_none_are_refused() {
+fn invalid_options_are_rejected() {
     let error = |name, value| AsciiConfig::default().apply([(name, value)]).unwrap_err();
     assert_eq!(
         error("tsv", "x"),

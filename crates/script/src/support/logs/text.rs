@@ -5,18 +5,18 @@ use std::io::Write;
 use crate::support::field::Field;
 use crate::support::format;
 
-/// How rows are written as text, and read again by the reader of the same name.
+/// Text format of rows, which the input reader can read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TextFormat {
-    /// Between columns.
+    /// Separator of columns.
     pub separator: Vec<u8>,
-    /// Between elements of sets and vectors.
+    /// Separator of elements of sets and vectors.
     pub set_separator: Vec<u8>,
     /// Text of an empty value.
     pub empty_field: Vec<u8>,
     /// Text of an unset value.
     pub unset_field: Vec<u8>,
-    /// Whether UTF-8 strings are written unescaped.
+    /// Whether valid UTF-8 is written unescaped.
     pub utf8: bool,
 }
 
@@ -33,7 +33,7 @@ impl Default for TextFormat {
 }
 
 impl TextFormat {
-    /// Appends a row, without the end of the line.
+    /// Appends a row without line end.
     pub fn row(&self, out: &mut Vec<u8>, fields: &[Field<'_>]) {
         let mut scratch = Vec::new();
         for (index, field) in fields.iter().enumerate() {
@@ -41,19 +41,19 @@ impl TextFormat {
         }
     }
 
-    /// Appends the next field of a row, which `begins` with it or not.
+    /// Appends the next field of a row; `begins` for the first one.
     pub fn add(&self, out: &mut Vec<u8>, scratch: &mut Vec<u8>, field: &Field<'_>, begins: bool) {
         if !begins {
             out.extend_from_slice(&self.separator);
         }
-        // Most fields of most rows are unset.
+        // Most fields are unset.
         if matches!(field, Field::Unset) && self.unset_field == b"-" && self.is_plain(true) {
             return out.push(b'-');
         }
         self.field(out, scratch, field, true, false);
     }
 
-    /// Appends one value, with elements of sets escaped but not the separator of columns: as SQLite has them.
+    /// Appends one value, with escaped elements of sets but without escaping column separators, as for SQLite.
     pub fn value(&self, out: &mut Vec<u8>, field: &Field<'_>) {
         self.field(out, &mut Vec::new(), field, false, false);
     }
@@ -93,18 +93,19 @@ impl TextFormat {
                 }
                 return;
             }
-            // Numbers and addresses were written above.
+            // Numbers and addresses are handled above.
             _ => return,
         }
         self.escaped(out, scratch, in_row, in_set);
     }
 
-    /// Whether no separator is part of a number or an address.
+    /// Whether no separator can occur in a number or an address.
     fn is_plain(&self, in_row: bool) -> bool {
         in_row && self.separator == b"\t" && self.set_separator == b","
     }
 
-    /// Appends a value whose text is a number, an address or a letter: none of these has anything to escape. Returns whether it was one.
+    /// Appends a value whose text is a number, an address or a letter, which never needs escaping. Returns
+    /// whether it was one.
     fn number(out: &mut Vec<u8>, field: &Field<'_>) -> bool {
         match field {
             Field::Bool(value) => out.push(if *value { b'T' } else { b'F' }),
@@ -128,7 +129,7 @@ impl TextFormat {
         if text.is_empty() {
             return self.escaped(out, &self.empty_field, in_row, in_set);
         }
-        // What might be taken for something else is not.
+        // Escape text that would be read as an empty or unset value.
         if (text == self.unset_field || text == self.empty_field)
             && let Some((first, rest)) = text.split_first()
         {
@@ -181,7 +182,7 @@ pub(super) fn escape(out: &mut Vec<u8>, text: &[u8], separators: [&[u8]; 2], utf
     }
 }
 
-/// A text without separators and backslashes: those of gannet's own logs are escaped in the same way.
+/// Appends text without separators and backslashes, escaped as in gannet's native logs.
 fn segment(out: &mut Vec<u8>, text: &[u8]) {
     // A tab is a control character like others.
     format::escape::log_text(out, text, false);

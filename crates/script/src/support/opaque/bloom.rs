@@ -3,14 +3,15 @@
 use sha2::{Digest as _, Sha256};
 use siphasher::sip::SipHasher24;
 
-/// Bits of a filter at most: 1 GiB.
-const BITS_MAX: u64 = 1 << 33;
+/// Maximum number of bits of a filter: 1 GiB.
+const MAX_BITS: u64 = 1 << 33;
 
-/// Where the hash functions of a filter begin.
+/// The seed of a filter's hash functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seed([u64; 2]);
 
-/// The seed of a filter: of its name, else of `global_hash_seed`, else of the first number of the seeds.
+/// The seed of a filter: from its name, otherwise from `global_hash_seed`, otherwise from the first number of
+/// the seeds.
 #[must_use]
 pub fn seed(name: &[u8], global_hash_seed: &[u8], first: u32) -> Seed {
     let first = first.to_le_bytes();
@@ -30,9 +31,9 @@ pub fn seed(name: &[u8], global_hash_seed: &[u8], first: u32) -> Seed {
 /// The hash functions of a filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Hasher {
-    /// Two of which all others are combined.
+    /// Double hashing: all functions are combinations of two.
     Double { k: u64, seed: Seed },
-    /// One for each.
+    /// A separate function for each index.
     Each { k: u64, seed: Seed },
 }
 
@@ -52,31 +53,31 @@ impl Hasher {
     }
 }
 
-/// The random number that follows a state.
+/// The next number of the Lehmer random number generator.
 fn lehmer(state: u64) -> u64 {
     state.wrapping_mul(16_807) % 0x7fff_ffff
 }
 
-/// A bloom filter: whether a value was added or, of a counting one, how often; sometimes too much.
+/// A Bloom filter. Its answer may be a false positive, and its count may be too high.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BloomFilter {
     hasher: Hasher,
     cells: u64,
-    /// Bits of a counter; `None` for a filter that does not count.
+    /// Bits of a counter; `None` for a filter without counters.
     width: Option<u32>,
     bits: Vec<u64>,
 }
 
-/// Why there is no such filter, in Zeek's words.
+/// The reason why a filter cannot be created, in Zeek's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refused(pub &'static str);
 
 impl BloomFilter {
-    /// `bloomfilter_basic_init`: by the share of false positives and the number of values.
+    /// `bloomfilter_basic_init`: by false positive rate and capacity.
     ///
     /// # Errors
     ///
-    /// A share that is none, or a filter of more than 1 GiB.
+    /// If the rate is invalid, or for a filter of more than 1 GiB.
     pub fn basic(false_positives: f64, capacity: u64, seed: Seed) -> Result<Self, Refused> {
         if !(0.0..=1.0).contains(&false_positives) {
             return Err(Refused("false-positive rate must take value between 0 and 1"));
@@ -117,7 +118,7 @@ impl BloomFilter {
     fn new(hasher: Hasher, cells: u64, width: Option<u32>) -> Result<Self, Refused> {
         let (Hasher::Double { k, .. } | Hasher::Each { k, .. }) = hasher;
         let bits = cells.saturating_mul(u64::from(width.unwrap_or(1)));
-        if bits > BITS_MAX || k > 1 << 20 {
+        if bits > MAX_BITS || k > 1 << 20 {
             return Err(Refused("Bloom filter too large"));
         }
         let bits = vec![0; bits.div_ceil(64) as usize];
@@ -162,7 +163,7 @@ impl BloomFilter {
         }
     }
 
-    /// How often a value was added, at least; a filter that does not count says 0 or 1.
+    /// An upper bound of how often a value was added; 0 or 1 for a filter without counters.
     #[must_use]
     pub fn count(&self, key: &[u8]) -> u64 {
         let cells = self.hasher.cells(key, self.cells);
@@ -174,7 +175,7 @@ impl BloomFilter {
         }
     }
 
-    /// Takes back that a value was added, where that is known; returns whether it was.
+    /// Removes one occurrence of a value, if it may be present; returns whether it was.
     pub fn decrement(&mut self, key: &[u8]) -> bool {
         let Some(width) = self.width else { return false };
         if self.count(key) == 0 {
@@ -188,7 +189,7 @@ impl BloomFilter {
         true
     }
 
-    /// Forgets all values.
+    /// Removes all values.
     pub fn clear(&mut self) {
         self.bits.fill(0);
     }
@@ -203,21 +204,21 @@ impl BloomFilter {
         if self.width.is_some() { "CountingBloomFilter" } else { "BasicBloomFilter" }
     }
 
-    fn compatible(&self, other: &Self, what: &str) -> Result<(), String> {
+    fn compatible(&self, other: &Self, operation: &str) -> Result<(), String> {
         if self.hasher != other.hasher {
-            return Err(format!("incompatible hashers in {} {what}", self.kind()));
+            return Err(format!("incompatible hashers in {} {operation}", self.kind()));
         }
         if self.cells != other.cells || self.width != other.width {
-            return Err(format!("different bitvector size in {} {what}", self.kind()));
+            return Err(format!("different bitvector size in {} {operation}", self.kind()));
         }
         Ok(())
     }
 
-    /// A filter of the values of both.
+    /// The union of two filters.
     ///
     /// # Errors
     ///
-    /// Zeek's message for filters that were not made alike, or of which only one counts.
+    /// Zeek's message for filters with different parameters or of different kinds.
     pub fn merge(&self, other: &Self) -> Result<Self, String> {
         if self.width.is_some() != other.width.is_some() {
             return Err("cannot merge different Bloom filter types".to_owned());
@@ -238,24 +239,24 @@ impl BloomFilter {
         Ok(merged)
     }
 
-    /// A filter that does not count, of the values that both may have.
+    /// A filter without counters for the intersection of two filters.
     ///
     /// # Errors
     ///
-    /// As of [`merge`](Self::merge).
+    /// Like [`merge`](Self::merge).
     pub fn intersect(&self, other: &Self) -> Result<Self, String> {
         if self.width.is_some() != other.width.is_some() {
             return Err("cannot intersect different Bloom filter types".to_owned());
         }
-        let what = if self.width.is_some() { "merge" } else { "intersect" };
-        self.compatible(other, what)?;
+        let operation = if self.width.is_some() { "merge" } else { "intersect" };
+        self.compatible(other, operation)?;
         let mut result = self.without_counts();
         let others = other.without_counts();
         result.bits.iter_mut().zip(&others.bits).for_each(|(a, b)| *a &= b);
         Ok(result)
     }
 
-    /// The cells whose counters are not zero. As Zeek does it, only the second bit of a counter is looked at.
+    /// The cells with a nonzero counter. Like Zeek, it examines only the second bit of a counter.
     fn without_counts(&self) -> Self {
         let Some(width) = self.width else { return self.clone() };
         let bits = vec![0; self.cells.div_ceil(64) as usize];

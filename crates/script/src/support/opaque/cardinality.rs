@@ -1,6 +1,6 @@
-//! How many distinct values there are: `HyperLogLog` with hashes of 64 bits.
+//! Estimation of the number of distinct values: `HyperLogLog` with 64-bit hashes.
 
-/// A counter of distinct values, which are added by the hash of their key
+/// A HyperLogLog counter. Values are added by the hash of their key
 /// ([`Hashes::key`](crate::support::order::Hashes::key)).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cardinality {
@@ -9,12 +9,12 @@ pub struct Cardinality {
     buckets: Vec<u8>,
 }
 
-/// Buckets of a counter: from 16 to 16 million.
+/// Base-2 logarithm of the number of buckets: from 16 to 16 million buckets.
 const BITS: std::ops::RangeInclusive<u32> = 4..=24;
 
 impl Cardinality {
-    /// A counter that is off by the share `error` at most, with this confidence. `None` where that asks for fewer than 16 or more
-    /// than 16 million buckets.
+    /// A counter with relative error at most `error` at this confidence. `None` if that requires fewer than 16
+    /// or more than 16 million buckets.
     #[must_use]
     pub fn new(error: f64, confidence: f64) -> Option<Self> {
         let estimate = 2.0 * (1.04_f64.ln() - error.ln()) / std::f64::consts::LN_2;
@@ -24,7 +24,7 @@ impl Cardinality {
         let mut bits = estimate.floor() as u32;
         loop {
             bits += 1;
-            // The standard deviations within which the confidence asks the result to be.
+            // Number of standard deviations for the confidence.
             let deviations = 2_f64.powf((f64::from(bits) - estimate) / 2.0);
             if bits > *BITS.end() || erf(deviations / std::f64::consts::SQRT_2) >= confidence {
                 break;
@@ -52,7 +52,7 @@ impl Cardinality {
         }
     }
 
-    /// The number of distinct values, estimated.
+    /// The estimated number of distinct values.
     #[must_use]
     pub fn estimate(&self) -> f64 {
         let count = self.buckets.len() as f64;
@@ -69,8 +69,8 @@ impl Cardinality {
         }
     }
 
-    /// Adds the values of another counter; returns whether it was made alike ("Cardinality counters with different parameters
-    /// cannot be merged").
+    /// Adds the values of another counter; returns false if its parameters differ ("Cardinality counters with
+    /// different parameters cannot be merged").
     pub fn merge(&mut self, other: &Self) -> bool {
         if self.buckets.len() != other.buckets.len() {
             return false;
@@ -80,12 +80,12 @@ impl Cardinality {
     }
 }
 
-/// The error function, of numbers that are not negative.
+/// The error function of nonnegative numbers.
 fn erf(x: f64) -> f64 {
     if x > 6.0 {
         return 1.0;
     }
-    // All terms are positive: nothing cancels out.
+    // All terms are positive, so there is no cancellation.
     let (mut term, mut sum, mut n) = (x, x, 0.0);
     while term > sum * 1e-17 {
         n += 1.0;

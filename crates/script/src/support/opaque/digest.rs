@@ -40,7 +40,7 @@ enum State {
 }
 
 impl Digest {
-    /// A digest of nothing.
+    /// The digest of no bytes.
     #[must_use]
     pub fn new(algorithm: Algorithm) -> Self {
         Digest(match algorithm {
@@ -85,7 +85,7 @@ impl Digest {
     }
 }
 
-/// `md5_hmac`: a digest of a digest, mixed with a key of the seeds. No HMAC in the sense of RFC 2104.
+/// `md5_hmac`: a digest of a digest, mixed with a key from the seeds. Not the HMAC of RFC 2104.
 #[must_use]
 pub fn hmac_md5(data: &[u8], hashes: &Hashes) -> [u8; 16] {
     let mut inner: [u8; 16] = Md5::digest(data).into();
@@ -93,7 +93,7 @@ pub fn hmac_md5(data: &[u8], hashes: &Hashes) -> [u8; 16] {
     Md5::digest(inner).into()
 }
 
-/// `sha256_hmac`, in the same way.
+/// `sha256_hmac`: like [`hmac_md5`].
 #[must_use]
 pub fn hmac_sha256(data: &[u8], hashes: &Hashes) -> [u8; 32] {
     let mut inner: [u8; 32] = Sha256::digest(data).into();
@@ -101,10 +101,10 @@ pub fn hmac_sha256(data: &[u8], hashes: &Hashes) -> [u8; 32] {
     Sha256::digest(inner).into()
 }
 
-/// What digests and hashes of a number are taken of: the number of its type (bool 1, int 2, count 3, double 4, time 5, interval 6,
-/// enum 9, port 10) and the eight bytes of its key. Those of a string are its bytes.
+/// The input for digests and hashes of a number: the number of its type (bool 1, int 2, count 3, double 4, time
+/// 5, interval 6, enum 9, port 10) and the eight bytes of its key. For a string it is the string's bytes.
 #[must_use]
-pub fn described(type_number: i32, key: [u8; 8]) -> [u8; 12] {
+pub fn typed_key(type_number: i32, key: [u8; 8]) -> [u8; 12] {
     let mut bytes = [0; 12];
     bytes[..4].copy_from_slice(&type_number.to_le_bytes());
     bytes[4..].copy_from_slice(&key);
@@ -126,7 +126,7 @@ pub fn fnv1a64(data: &[u8]) -> u64 {
     })
 }
 
-/// `hrw_weight`: the weight of a site for a key, of which the highest wins.
+/// `hrw_weight`: the weight of a site for a key; the site with the highest weight is chosen.
 #[must_use]
 pub fn hrw_weight(key_digest: u64, site: u64) -> u64 {
     const A: u32 = 1_103_515_245;

@@ -1,33 +1,33 @@
-//! How random bytes look: the tests of John Walker's `ent`.
+//! Randomness tests of bytes, as in John Walker's `ent`.
 
-/// Counts of bytes, to which more are added.
+/// Accumulates byte statistics.
 #[derive(Clone, Debug)]
 pub struct Entropy {
     counts: [u64; 256],
     total: u64,
-    /// Bytes of the point that is being read: six make one in a square.
+    /// Bytes of the current point: six are the coordinates of a point in a square.
     point: [u8; 6],
     point_len: usize,
     points: u64,
     inside: u64,
     first: Option<f64>,
     last: f64,
-    /// Sums of neighbours' products, of bytes and of their squares.
+    /// Sums of products of adjacent bytes, of bytes and of their squares.
     sums: [f64; 3],
 }
 
-/// The results of the tests.
+/// The test results.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Randomness {
-    /// Bits of information in a byte.
+    /// Entropy in bits per byte.
     pub entropy: f64,
-    /// How unevenly bytes are distributed.
+    /// Chi-square statistic of the distribution of bytes.
     pub chi_square: f64,
-    /// The mean of bytes.
+    /// Arithmetic mean of the bytes.
     pub mean: f64,
-    /// Pi, from points in a square that are in the circle.
+    /// Estimate of pi: from the fraction of points that are inside a circle.
     pub monte_carlo_pi: f64,
-    /// How much a byte depends on the one before.
+    /// Serial correlation coefficient of adjacent bytes.
     pub serial_correlation: f64,
 }
 
@@ -47,7 +47,7 @@ impl Default for Entropy {
     }
 }
 
-/// The square of the largest radius: of 256³ - 1.
+/// The square of the circle's radius, 256³ - 1.
 const RADIUS_SQUARED: f64 = 281_474_943_156_225.0;
 
 impl Entropy {
@@ -77,7 +77,7 @@ impl Entropy {
         }
     }
 
-    /// The results. Without bytes, they are no numbers.
+    /// The results; NaN if no bytes were added.
     #[must_use]
     pub fn finish(&self) -> Randomness {
         let total = self.total as f64;
@@ -94,7 +94,7 @@ impl Entropy {
             sum += byte as f64 * count;
             let share = count / total;
             if share > 0.0 {
-                // As it is defined there, to the last bit.
+                // The original formula, for bitwise identical results.
                 entropy += share * (std::f64::consts::LOG2_10 * (1.0 / share).log10());
             }
         }

@@ -1,17 +1,17 @@
-//! Sets of globs: which of many patterns with `*`, `?` and `[…]` match a string.
+//! Sets of globs: finds the patterns with `*`, `?` and `[…]` that match a string.
 
 use std::collections::HashMap;
 
 use aho_corasick::AhoCorasick;
 
-/// Globs in a set. The words in them that are not wildcards are searched for all at once; the globs of those that are found are
-/// matched one by one.
+/// A set of globs. An automaton searches for one literal word of each glob; globs whose word is found are then
+/// matched individually.
 #[derive(Clone, Debug)]
 pub struct Globs {
     words: Vec<Vec<u8>>,
-    /// For each word the globs with it.
+    /// For each word, the globs that contain it.
     of_word: Vec<Vec<Vec<u8>>>,
-    /// Globs without words.
+    /// Globs without literal words.
     wild: Vec<Vec<u8>>,
     search: Option<AhoCorasick>,
 }
@@ -28,7 +28,7 @@ impl PartialEq for Globs {
 }
 
 impl Globs {
-    /// A set of globs.
+    /// Builds a set of globs.
     #[must_use]
     pub fn new<G: AsRef<[u8]>>(globs: impl IntoIterator<Item = G>) -> Self {
         let mut ids: HashMap<Vec<u8>, usize> = HashMap::new();
@@ -46,7 +46,7 @@ impl Globs {
                     set.of_word.push(Vec::new());
                     set.words.len() - 1
                 });
-                // The same glob again adds nothing: results name it once in a row.
+                // Duplicates are omitted: results contain a glob only once.
                 let globs = &mut set.of_word[id];
                 if globs.last().is_none_or(|last| last != glob) {
                     globs.push(glob.to_vec());
@@ -108,7 +108,7 @@ pub fn fnmatch(glob: &[u8], string: &[u8]) -> bool {
     let until_nul = |text: &'_ [u8]| text.iter().position(|byte| *byte == 0).unwrap_or(text.len());
     let (glob, string) = (&glob[..until_nul(glob)], &string[..until_nul(string)]);
     let (mut g, mut s) = (0, 0);
-    // Where to continue if the text behind the last star does not match.
+    // The position to resume from if the text after the last star does not match.
     let mut again: Option<(usize, usize)> = None;
     loop {
         let matched = match glob.get(g) {
@@ -154,7 +154,7 @@ fn one(glob: &[u8], byte: u8) -> Option<usize> {
     }
 }
 
-/// The length of a bracket expression, and whether it matches a byte; `None` where it does not end.
+/// The length of a bracket expression, and whether it matches a byte; `None` if it is not closed.
 fn class(glob: &[u8], byte: u8) -> Option<(usize, bool)> {
     let negated = matches!(glob.get(1), Some(b'!' | b'^'));
     let mut at = 1 + usize::from(negated);

@@ -1,7 +1,7 @@
-//! The values behind the opaque types of the language: digests, bloom filters, counters of distinct values, the most frequent
-//! values, tests of randomness, sets of globs.
+//! Implementations of the language's opaque types: digests, Bloom filters, counters of distinct values, most
+//! frequent values, randomness tests, sets of globs.
 //!
-//! Values that are added come as the [bytes of their key](super::order::key), as a table with that one index has them.
+//! Values are added by the [bytes of their key](super::order::key), as used by a table with one index.
 //!
 //! ```
 //! use gannet_script::support::opaque::*;
@@ -39,7 +39,7 @@ mod topk;
 pub use bloom::BloomFilter;
 pub use cardinality::Cardinality;
 pub use digest::{
-    Algorithm, Digest, described, fnv1a32, fnv1a64, hmac_md5, hmac_sha256, hrw_weight,
+    Algorithm, Digest, fnv1a32, fnv1a64, hmac_md5, hmac_sha256, hrw_weight, typed_key,
 };
 pub use entropy::{Entropy, Randomness};
 pub use glob::{Globs, fnmatch};

@@ -39,8 +39,8 @@ fn keyed_digests_are_those_of_zeek() {
 fn other_hashes_are_those_of_zeek() {
     assert_eq!(fnv1a32(b"a"), 0xe40c_292c);
     assert_eq!(fnv1a64(b"foobar"), 0x8594_4171_f739_67e8);
-    assert_eq!(fnv1a32(&described(3, key::count(123))), 0xc5b4_42fd);
-    assert_eq!(fnv1a64(&described(4, key::double(123.0))), 0xaac1_b659_ecb8_cfcf);
+    assert_eq!(fnv1a32(&typed_key(3, key::count(123))), 0xc5b4_42fd);
+    assert_eq!(fnv1a64(&typed_key(4, key::double(123.0))), 0xaac1_b659_ecb8_cfcf);
     assert!(hrw_weight(u64::MAX, 7) < 1 << 31);
 }
 
@@ -90,7 +90,7 @@ fn bloom_filters_answer_as_those_of_zeek() {
 }
 
 #[test]
-fn bloom_filters_that_do_not_fit_are_refused() {
+fn incompatible_bloom_filters_are_rejected() {
     let seed = bloom::seed(b"", b"", 0);
     let message = |made: Result<BloomFilter, bloom::Refused>| made.unwrap_err().0;
     assert_eq!(
@@ -172,7 +172,7 @@ fn top_values() {
     }
     assert_eq!(top.top(1), ["c"]);
     assert_eq!(top.top(3), ["c", "b", "a", "d"]);
-    // A new element replaces the oldest of the least frequent.
+    // A new element replaces the oldest of the least frequent ones.
     top.add(b"e", "e");
     assert_eq!((top.count(b"e"), top.epsilon(b"e"), top.count(b"a")), (Some(2), Some(1), None));
     assert_eq!(top.sum(), (8, false));
@@ -222,7 +222,7 @@ fn globs_match_as_those_of_zeek() {
 
 proptest! {
     #[test]
-    fn a_bloom_filter_knows_what_was_added(values: Vec<Vec<u8>>, k in 1_u64..6, cells in 1_u64..200, max in 1_u64..9) {
+    fn a_bloom_filter_contains_added_values(values: Vec<Vec<u8>>, k in 1_u64..6, cells in 1_u64..200, max in 1_u64..9) {
         let seed = bloom::seed(b"x", b"", 0);
         let mut basic = BloomFilter::basic_of_cells(k, cells, seed).unwrap();
         let mut counting = BloomFilter::counting(k, cells, max, seed).unwrap();
@@ -238,7 +238,7 @@ proptest! {
     }
 
     #[test]
-    fn top_values_count_no_less_than_there_are(values in proptest::collection::vec(0_u8..20, 0..200), size in 1_u64..10) {
+    fn top_values_are_never_undercounted(values in proptest::collection::vec(0_u8..20, 0..200), size in 1_u64..10) {
         let mut top = TopK::new(size);
         values.iter().for_each(|value| top.add(&[*value], *value));
         for value in 0..20 {
@@ -251,7 +251,7 @@ proptest! {
     }
 
     #[test]
-    fn any_glob_is_taken(glob in r"[ab*?\[\]!^\\:-]{0,10}", string in "[ab]{0,8}") {
+    fn any_glob_is_accepted(glob in r"[ab*?\[\]!^\\:-]{0,10}", string in "[ab]{0,8}") {
         let matches = fnmatch(glob.as_bytes(), string.as_bytes());
         let set = Globs::new([glob.as_bytes()]);
         prop_assert!(set.matching(string.as_bytes()).len() <= glob.len() + 1 || matches);

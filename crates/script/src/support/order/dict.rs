@@ -1,64 +1,65 @@
-//! Tables whose slots are those of Zeek's dictionary.
+//! Hash tables with the slot order of Zeek's dictionary.
 
-/// Buckets are doubled when this share of the slots, in per cent, is taken.
-const LOAD_MAX: usize = 75;
-/// Up to this many bits, all slots may be taken.
+/// The number of buckets doubles at this load, in percent of the slots.
+const MAX_LOAD: usize = 75;
+/// With at most this many bits, all slots may be used.
 const SMALL_BITS: u32 = 3;
-/// Entries moved by one insertion to where they belong since the buckets were doubled.
-const MOVED_AT_ONCE: usize = 16;
-/// Buckets are doubled early when insertions push others this far on average,
-const FAR: u64 = 32;
+/// Maximum number of entries that one insertion moves to their new buckets.
+const REMAP_BATCH: usize = 16;
+/// The number of buckets doubles early if insertions probe this far on average,
+const MAX_DISTANCE: u64 = 32;
 /// over more insertions than this,
-const FAR_SAMPLES: u64 = 128;
-/// and this share of the slots, in per cent, is taken.
-const LOAD_MIN: usize = 25;
+const MIN_SAMPLES: u64 = 128;
+/// and the load is at least this, in percent of the slots.
+const MIN_LOAD: usize = 25;
 
 #[derive(Clone, Debug)]
 struct Entry<K, V> {
-    /// Slots from the first of its bucket to where it is.
+    /// Distance from the first slot of its bucket to its slot.
     distance: usize,
     hash: u32,
     key: K,
     value: V,
 }
 
-/// A table with Zeek's order: a map from `K` to `V` whose iteration visits slots that are assigned
-/// exactly as in Zeek's dictionary.
+/// A hash table with Zeek's order: its iteration visits slots that are assigned exactly as in Zeek's
+/// dictionary.
 ///
-/// Entries of one bucket stand together in the order of their insertion, buckets in the order of their numbers. The number of
-/// buckets doubles as the table grows; entries are then moved a few at a time, by insertions and by look-ups that find one
-/// which was not moved yet. While a loop walks through the table ([`begin_loop`](Self::begin_loop)), none are moved.
+/// Entries of one bucket are adjacent in insertion order, and buckets are in ascending order. The number of
+/// buckets doubles as the table grows; entries are then moved incrementally, by insertions and by lookups that
+/// find an entry in its old position. During a loop over the table ([`begin_loop`](Self::begin_loop)), entries
+/// are not moved.
 ///
-/// Keys come with their hash ([`Hashes::key`](super::Hashes::key) of their [bytes](super::key)).
+/// Keys are passed with their hash ([`Hashes::key`](super::Hashes::key) of their [bytes](super::key)).
 #[derive(Clone, Debug)]
 pub struct SlotDict<K, V> {
     slots: Vec<Option<Entry<K, V>>>,
     bits: u32,
     len: usize,
-    /// Doublings whose entries were not all moved yet.
+    /// Number of doublings whose entries are not all moved.
     remaps: u32,
-    /// The highest slot that may hold an entry which was not moved yet.
+    /// The highest slot that may contain an unmoved entry.
     remap_end: Option<usize>,
-    far_sum: u64,
-    far_samples: u64,
+    distance_sum: u64,
+    distance_samples: u64,
     loops: usize,
     robust: Vec<Robust<K>>,
-    /// The number of the next robust walk.
+    /// The id of the next robust iteration.
     next_robust: u64,
 }
 
-/// The state of a walk that sees all entries once, whatever is inserted and removed meanwhile.
+/// State of an iteration that visits each entry once despite insertions and removals.
 #[derive(Clone, Debug)]
 struct Robust<K> {
     id: u64,
     next: Option<usize>,
-    /// Entries that moved in front of the walk, newest last.
+    /// Unvisited entries in slots that the iteration has passed, newest last.
     inserted: Vec<(u32, K)>,
-    /// Entries that were visited and came to stand behind it.
+    /// Visited entries in slots that the iteration has not reached.
     visited: Vec<(u32, K)>,
 }
 
-/// Names a walk that survives changes, from [`SlotDict::begin_robust`] on.
+/// Identifies an iteration that tolerates changes, see [`SlotDict::begin_robust`].
 #[derive(Debug)]
 pub struct RobustWalk(u64);
 
@@ -78,21 +79,21 @@ impl<K, V> SlotDict<K, V> {
             len: 0,
             remaps: 0,
             remap_end: None,
-            far_sum: 0,
-            far_samples: 0,
+            distance_sum: 0,
+            distance_samples: 0,
             loops: 0,
             robust: Vec::new(),
             next_robust: 0,
         }
     }
 
-    /// Entries.
+    /// The number of entries.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether the table is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
@@ -103,13 +104,13 @@ impl<K, V> SlotDict<K, V> {
         self.slots.iter().flatten().map(|entry| (&entry.key, &entry.value))
     }
 
-    /// The entries in Zeek's order, with values to change.
+    /// The entries in Zeek's order, with mutable values.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (&K, &mut V)> {
         self.slots.iter_mut().flatten().map(|entry| (&entry.key, &mut entry.value))
     }
 
-    /// Announces a loop that goes through the slots with [`slot`](Self::slot). Until [`end_loop`](Self::end_loop) entries are not moved by
-    /// look-ups, nor by insertions but as far as they must.
+    /// Begins a loop over the slots with [`slot`](Self::slot). Until [`end_loop`](Self::end_loop), lookups do
+    /// not move entries, and insertions move only those that they must.
     pub fn begin_loop(&mut self) {
         self.loops += 1;
     }
@@ -119,14 +120,14 @@ impl<K, V> SlotDict<K, V> {
         self.loops = self.loops.saturating_sub(1);
     }
 
-    /// The first entry at slot `from` or behind it, and its slot.
+    /// The first entry at slot `from` or after it, and its slot.
     #[must_use]
     pub fn slot(&self, from: usize) -> Option<(usize, &K, &V)> {
         let behind = self.slots.iter().enumerate().skip(from);
         behind.filter_map(|(at, entry)| entry.as_ref().map(|e| (at, &e.key, &e.value))).next()
     }
 
-    /// Drops all entries; loops and walks find nothing more.
+    /// Removes all entries; loops and iterations end.
     pub fn clear(&mut self) {
         let next_robust = self.next_robust;
         *self = Self { next_robust, ..Self::new() };
@@ -146,7 +147,7 @@ impl<K, V> SlotDict<K, V> {
         self.entry(at).map(|entry| at - entry.distance)
     }
 
-    /// The first slot behind the entries of a bucket, one of which is at `at`.
+    /// The first slot after the entries of the bucket that the entry at `at` belongs to.
     fn end_of_cluster_at(&self, at: usize) -> usize {
         let bucket = self.bucket_at(at);
         let mut end = at;
@@ -156,7 +157,7 @@ impl<K, V> SlotDict<K, V> {
         end
     }
 
-    /// The first slot behind the entries of `bucket` and of those in front of it that stand there.
+    /// The first slot after the entries of `bucket` and of preceding buckets.
     fn end_of_cluster(&self, bucket: usize) -> usize {
         let mut end = bucket;
         while self.bucket_at(end).is_some_and(|of| of <= bucket) {
@@ -165,7 +166,7 @@ impl<K, V> SlotDict<K, V> {
         end
     }
 
-    /// The first slot of the bucket whose entry is at `at`.
+    /// The first slot of the bucket that the entry at `at` belongs to.
     fn head_of_cluster_at(&self, at: usize) -> usize {
         let bucket = self.bucket_at(at);
         let mut head = at;
@@ -191,7 +192,7 @@ impl<K, V> SlotDict<K, V> {
         }
         self.remap_end = Some(before);
         self.remaps += 1;
-        (self.far_sum, self.far_samples) = (0, 0);
+        (self.distance_sum, self.distance_samples) = (0, 0);
     }
 
     /// Inserts an entry at a slot; the first entry of the bucket there moves to the bucket's end,
@@ -235,12 +236,12 @@ impl<K, V> SlotDict<K, V> {
         }
     }
 
-    /// Moves some of the entries that still stand where they stood when there were fewer buckets.
+    /// Moves some of the entries that are in the positions for fewer buckets.
     fn remap(&mut self) {
         if self.is_walked() {
             return;
         }
-        let mut left = MOVED_AT_ONCE;
+        let mut left = REMAP_BATCH;
         while left > 0
             && let Some(at) = self.remap_end
         {
@@ -255,7 +256,7 @@ impl<K, V> SlotDict<K, V> {
         }
     }
 
-    /// Moves the entry of a slot to its proper slot, unless it is in it already.
+    /// Moves the entry of a slot to its proper position, if it is elsewhere.
     fn remap_at(&mut self, at: usize) -> Option<usize> {
         let entry = self.entry(at)?;
         let expected = Self::bucket_of(entry.hash, self.bits);
@@ -275,18 +276,18 @@ impl<K, V> SlotDict<K, V> {
 }
 
 impl<K: Clone + PartialEq, V> SlotDict<K, V> {
-    /// The value of a key. An entry that was not moved yet is moved, as Zeek does.
+    /// The value of a key. An unmoved entry is moved, as in Zeek.
     pub fn get(&mut self, hash: u64, key: &K) -> Option<&mut V> {
         self.get_with(hash, |k| k == key)
     }
 
-    /// The value of the key that `is` knows.
+    /// The value of the key that matches `is`.
     pub fn get_with(&mut self, hash: u64, is: impl Fn(&K) -> bool) -> Option<&mut V> {
         let at = self.find(hash as u32, &is).ok()?;
         self.slots.get_mut(at)?.as_mut().map(|entry| &mut entry.value)
     }
 
-    /// Inserts or replaces the value of a key; returns the value that it had.
+    /// Inserts or replaces the value of a key; returns the previous value.
     pub fn insert(&mut self, hash: u64, key: K, value: V) -> Option<V> {
         if self.slots.is_empty() {
             self.slots.push(None);
@@ -312,8 +313,8 @@ impl<K: Clone + PartialEq, V> SlotDict<K, V> {
         let bucket = Self::bucket_of(hash, self.bits);
         let walked = (!self.robust.is_empty()).then(|| key.clone());
         let last = self.insert_and_relocate(Entry { distance: at - bucket, hash, key, value }, at);
-        self.far_sum += (last - at) as u64;
-        self.far_samples += 1;
+        self.distance_sum += (last - at) as u64;
+        self.distance_samples += 1;
         if self.remap_end.is_some_and(|end| at <= end && end < last) {
             self.remap_end = Some(last);
         }
@@ -322,9 +323,10 @@ impl<K: Clone + PartialEq, V> SlotDict<K, V> {
         }
         self.len += 1;
         let capacity = self.slots.len();
-        let most = if self.bits <= SMALL_BITS { capacity } else { capacity * LOAD_MAX / 100 };
-        let far = self.far_samples > FAR_SAMPLES && self.far_sum > self.far_samples * FAR;
-        if self.len > most || (far && self.len > LOAD_MIN * capacity / 100) {
+        let most = if self.bits <= SMALL_BITS { capacity } else { capacity * MAX_LOAD / 100 };
+        let far = self.distance_samples > MIN_SAMPLES
+            && self.distance_sum > self.distance_samples * MAX_DISTANCE;
+        if self.len > most || (far && self.len > MIN_LOAD * capacity / 100) {
             self.size_up();
         }
     }
@@ -334,7 +336,7 @@ impl<K: Clone + PartialEq, V> SlotDict<K, V> {
         self.remove_with(hash, |k| k == key)
     }
 
-    /// Removes the entry whose key `is` knows.
+    /// Removes the entry whose key matches `is`.
     pub fn remove_with(&mut self, hash: u64, is: impl Fn(&K) -> bool) -> Option<(K, V)> {
         let at = self.find(hash as u32, &is).ok()?;
         let (entry, last) = self.remove_and_relocate(at);
@@ -344,7 +346,7 @@ impl<K: Clone + PartialEq, V> SlotDict<K, V> {
         Some((entry.key, entry.value))
     }
 
-    /// The slot of an entry, or the slot where it would be inserted.
+    /// The slot of an entry, or `Err` with the slot where it would be inserted.
     fn find(&mut self, hash: u32, is: &dyn Fn(&K) -> bool) -> Result<usize, usize> {
         if self.slots.is_empty() {
             return Err(0);
@@ -387,7 +389,8 @@ impl<K: Clone + PartialEq, V> SlotDict<K, V> {
         Err(at)
     }
 
-    /// Begins a walk that may be interrupted by any change, as the expiry of entries is. While it lasts, entries are not moved.
+    /// Begins an iteration that tolerates any change, such as the expiration of entries. Until it ends, entries
+    /// are not moved.
     #[must_use]
     pub fn begin_robust(&mut self) -> RobustWalk {
         let id = self.next_robust;
@@ -396,7 +399,7 @@ impl<K: Clone + PartialEq, V> SlotDict<K, V> {
         RobustWalk(id)
     }
 
-    /// The next key of a walk with its hash; `None` ends the walk. The entry may have been removed
+    /// The next key of an iteration with its hash; `None` at its end. The entry may have been removed
     /// meanwhile.
     pub fn next_robust(&mut self, walk: &RobustWalk) -> Option<(u32, K)> {
         let index = self.robust.iter().position(|w| w.id == walk.0)?;
@@ -408,7 +411,7 @@ impl<K: Clone + PartialEq, V> SlotDict<K, V> {
         found
     }
 
-    /// Ends a walk early.
+    /// Ends an iteration early.
     #[expect(clippy::needless_pass_by_value, reason = "the walk is over")]
     pub fn end_robust(&mut self, walk: RobustWalk) {
         self.robust.retain(|w| w.id != walk.0);
@@ -447,7 +450,7 @@ impl<K: Clone + PartialEq, V> SlotDict<K, V> {
                 walk.inserted.push((hash, key.clone()));
             }
             if at < next && next <= last && self.entry(next).is_some() {
-                // An entry in front of the walk was pushed to its place.
+                // A visited entry was pushed to the next slot of the iteration.
                 let pushed = self.entry(self.end_of_cluster_at(next) - 1);
                 walk.visited.extend(pushed.map(|entry| (entry.hash, entry.key.clone())));
             }
@@ -461,7 +464,7 @@ impl<K: Clone + PartialEq, V> SlotDict<K, V> {
             walk.forget(removed.hash, &removed.key);
             let Some(next) = walk.next else { continue };
             if at < next && next <= last && next > 0 {
-                // An entry behind the walk moved in front of it.
+                // An unvisited entry moved to a slot that the iteration has passed.
                 let moved = self.entry(self.head_of_cluster_at(next - 1).max(at));
                 walk.inserted.extend(moved.map(|entry| (entry.hash, entry.key.clone())));
             }

@@ -1,16 +1,17 @@
-//! The bytes that stand for the key of an entry.
+//! Encoding of table keys.
 //!
-//! A table with one index of a simple type uses the functions of this module: a number is its eight bytes, a string its bytes.
-//! Everything else, several indices or a record, set, table, vector or list, is written with [`KeyBytes`]:
+//! A table with one index of a simple type uses the functions of this module: a number is eight bytes, a string
+//! its own bytes. All other keys (several indices, records, sets, tables, vectors or lists) are encoded with
+//! [`KeyBytes`]:
 //!
-//! | value | written as |
+//! | value | encoding |
 //! |---|---|
 //! | bool, int, enum | [`KeyBytes::int`] |
 //! | count, port (number, and `0x10000` for TCP, `0x20000` UDP, `0x30000` ICMP) | [`KeyBytes::count`] |
 //! | double, time, interval | [`KeyBytes::double`] |
 //! | string, addr, subnet, function, pattern | the methods of these names |
-//! | record | each field in turn; in front of one that is `&optional` [`KeyBytes::presence`] |
-//! | set, table | [`KeyBytes::size`], then the keys in the order of [`sort_elements`], each as a list, of a table with its value |
+//! | record | its fields in order; a field that is `&optional` is preceded by [`KeyBytes::presence`] |
+//! | set, table | [`KeyBytes::size`], then the keys in the order of [`sort_elements`], each as a list; in a table each with its value |
 //! | vector | [`KeyBytes::size`], then for each element [`KeyBytes::element`] and, if present, the
 //! value |
 //! | list | [`KeyBytes::size`], then the values |
@@ -41,13 +42,13 @@ pub fn string(value: &[u8]) -> &[u8] {
     value
 }
 
-/// The key of an address of sixteen bytes, where one of IPv4 is mapped.
+/// The key of an address of sixteen bytes, IPv4 mapped.
 #[must_use]
 pub fn addr(value: [u8; 16]) -> [u8; 16] {
     value
 }
 
-/// The key of a subnet: its address as [`addr`], and its width as printed.
+/// The key of a subnet: its address as [`addr`], and its prefix length as printed.
 #[must_use]
 pub fn subnet(address: [u8; 16], width: u32) -> [u8; 20] {
     let mut key = [0; 20];
@@ -56,23 +57,23 @@ pub fn subnet(address: [u8; 16], width: u32) -> [u8; 20] {
     key
 }
 
-/// The key of a function: its number among those that were ever used as keys.
+/// The key of a function: its number in order of first use as a key.
 #[must_use]
 pub fn function(number: u32) -> [u8; 4] {
     number.to_le_bytes()
 }
 
-/// The key of a pattern: its two texts.
+/// The key of a pattern: its texts for exact matching and for searching.
 #[must_use]
 pub fn pattern(exact: &[u8], anywhere: &[u8]) -> Vec<u8> {
     [exact, b"\0", anywhere, b"\0"].concat()
 }
 
-/// Writes the key of several indices or of one compound value.
+/// Encodes the key of several indices or of one compound value.
 #[derive(Clone, Debug, Default)]
 pub struct KeyBytes {
     bytes: Vec<u8>,
-    /// The reserved length. It is counted separately, since a vector reserves more than it uses.
+    /// The reserved length. It differs from the used length, because a vector reserves more than it uses.
     reserved: usize,
 }
 
@@ -83,7 +84,7 @@ impl KeyBytes {
         Self::default()
     }
 
-    fn put(&mut self, bytes: &[u8], align: usize) {
+    fn append(&mut self, bytes: &[u8], align: usize) {
         let aligned = self.bytes.len().next_multiple_of(align);
         self.bytes.resize(aligned, 0);
         self.bytes.extend_from_slice(bytes);
@@ -96,68 +97,68 @@ impl KeyBytes {
 
     /// A bool, an int or an enum.
     pub fn int(&mut self, value: i64) {
-        self.put(&value.to_le_bytes(), 8);
+        self.append(&value.to_le_bytes(), 8);
     }
 
     /// A count or a port.
     pub fn count(&mut self, value: u64) {
-        self.put(&value.to_le_bytes(), 8);
+        self.append(&value.to_le_bytes(), 8);
     }
 
     /// A double, a time or an interval.
     pub fn double(&mut self, value: f64) {
-        self.put(&value.to_le_bytes(), 8);
+        self.append(&value.to_le_bytes(), 8);
     }
 
     /// A string.
     pub fn string(&mut self, value: &[u8]) {
-        self.put(&(value.len() as u32).to_le_bytes(), 4);
-        self.put(value, 1);
+        self.append(&(value.len() as u32).to_le_bytes(), 4);
+        self.append(value, 1);
     }
 
     /// An address.
     pub fn addr(&mut self, value: [u8; 16]) {
-        self.put(&value, 4);
+        self.append(&value, 4);
     }
 
     /// A subnet.
     pub fn subnet(&mut self, address: [u8; 16], width: u32) {
-        self.put(&subnet(address, width), 4);
+        self.append(&subnet(address, width), 4);
     }
 
     /// A function.
     pub fn function(&mut self, number: u32) {
-        self.put(&number.to_le_bytes(), 4);
+        self.append(&number.to_le_bytes(), 4);
     }
 
     /// A pattern.
     pub fn pattern(&mut self, exact: &[u8], anywhere: &[u8]) {
         for text in [exact, anywhere] {
-            self.put(&(text.len() as u64 + 1).to_le_bytes(), 8);
+            self.append(&(text.len() as u64 + 1).to_le_bytes(), 8);
         }
-        self.put(&pattern(exact, anywhere), 1);
+        self.append(&pattern(exact, anywhere), 1);
     }
 
-    /// Whether a field that is `&optional` is set; its value comes behind it if it is.
+    /// Whether a field that is `&optional` is set; if so, its value follows.
     pub fn presence(&mut self, present: bool) {
-        self.put(&[u8::from(present)], 1);
+        self.append(&[u8::from(present)], 1);
     }
 
     /// The number of elements of a container.
     pub fn size(&mut self, elements: u32) {
-        self.put(&elements.to_le_bytes(), 4);
+        self.append(&elements.to_le_bytes(), 4);
     }
 
     /// The index of an element of a vector, and whether it is set.
     pub fn element(&mut self, index: u32, present: bool) {
-        self.put(&index.to_le_bytes(), 4);
+        self.append(&index.to_le_bytes(), 4);
         let reserved = self.reserved;
         self.presence(present);
         self.reserved = reserved;
         self.reserve(4, 4);
     }
 
-    /// The key.
+    /// Returns the key.
     #[must_use]
     pub fn finish(mut self) -> Vec<u8> {
         if self.bytes.len() < self.reserved {
@@ -167,10 +168,10 @@ impl KeyBytes {
     }
 }
 
-/// Puts the elements of a set or table, of which each has the hash and the bytes of its own key there, in the order in which they
-/// become part of a key.
+/// Sorts the elements of a set or table into the order in which they are encoded in a key. `key` returns the
+/// hash and the bytes of an element's own key.
 pub fn sort_elements<T>(elements: &mut [T], key: impl for<'a> Fn(&'a T) -> (u64, &'a [u8])) {
-    // Dictionaries keep half of the hash. An element without any is hashed again, as a whole.
+    // Dictionaries store 32 bits of the hash. An element without a hash is hashed again as a whole.
     let short = |hash: u64| if hash as u32 == 0 { hash } else { hash & 0xffff_ffff };
     elements.sort_by(|a, b| {
         let ((a_hash, a_key), (b_hash, b_key)) = (key(a), key(b));

@@ -1,8 +1,8 @@
-//! The order of Zeek's tables and sets, and what else follows from its seeds.
+//! The order of Zeek's tables and sets, and other values that depend on its seeds.
 //!
-//! A table keeps its entries in slots ([`SlotDict`]). Which slot an entry takes follows from its hash, which is `SipHash` under a
-//! key from the [`Seeds`], taken of the key's bytes ([`key`]), and from the history of the table. So the order is the same as
-//! Zeek's as long as the bytes and the history are.
+//! A table stores its entries in slots ([`SlotDict`]). The slot of an entry depends on its hash, which is the
+//! `SipHash` of the key's bytes ([`key`]) with a key from the [`Seeds`], and on the history of the table. So
+//! the order is the same as Zeek's if the bytes and the history are.
 //!
 //! ```
 //! use gannet_script::support::order::{KeyBytes, Seeds, SlotDict, key};

@@ -1,4 +1,4 @@
-//! Random numbers of scripts.
+//! The random number generators of scripts.
 
 /// `rand` and `srand`.
 ///
@@ -14,22 +14,22 @@ pub struct Random(Kind);
 
 #[derive(Clone, Debug)]
 enum Kind {
-    /// A Lehmer generator, where seeds were given.
+    /// A Lehmer generator, used with seeds.
     Lehmer(i64),
-    /// The additive feedback generator of C libraries, otherwise.
+    /// The additive feedback generator of C libraries, used without seeds.
     Additive { state: Box<[u32; 31]>, at: usize },
 }
 
 const MODULUS: i64 = 0x7fff_ffff;
 
 impl Random {
-    /// What Zeek uses where seeds are given: the same numbers everywhere.
+    /// Zeek's generator with seeds: the same numbers on every system.
     #[must_use]
     pub fn deterministic(seed: u32) -> Self {
         Random(Kind::Lehmer(i64::from(seed.max(1))))
     }
 
-    /// The generator without a seed.
+    /// The generator without seeds.
     #[must_use]
     pub fn of_system(seed: u32) -> Self {
         Random(Self::additive(seed))
@@ -60,12 +60,12 @@ impl Random {
         };
     }
 
-    /// The next number of 31 bits.
+    /// The next random number of 31 bits.
     #[expect(clippy::should_implement_trait, reason = "it never ends")]
     pub fn next(&mut self) -> i64 {
         match &mut self.0 {
             Kind::Lehmer(state) => {
-                // Divided in two, as the product must fit in 32 bits there; a seed of 32 bits may leave their range.
+                // Schrage's method keeps the product in 32 bits; a seed of 32 bits may exceed its range.
                 let (rem, div) = ((*state % 127_773) as u32, (*state / 127_773) as u32);
                 let next =
                     16_807_u32.wrapping_mul(rem).wrapping_sub(2_836_u32.wrapping_mul(div)) as i32;
@@ -82,7 +82,7 @@ impl Random {
         }
     }
 
-    /// `rand(max)`: a number from 0 to below `max`.
+    /// `rand(max)`: a number from 0 to `max` - 1.
     pub fn below(&mut self, max: u64) -> u64 {
         let largest = match self.0 {
             Kind::Lehmer(_) => MODULUS - 1,

@@ -5,17 +5,17 @@ use md5::Md5;
 use sha2::{Digest, Sha256};
 use siphasher::sip::SipHasher24;
 
-/// The contents of a seed file: a seed for random numbers and 80 bytes for the keys of hashes.
+/// The contents of a seed file: a seed for random numbers and 80 bytes for hash keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seeds {
-    /// The seed of random numbers.
+    /// The seed of the random number generator.
     pub random: u32,
-    /// The bytes of keys, as numbers.
+    /// The bytes of the hash keys, as 32-bit numbers.
     pub words: [u32; 20],
 }
 
 impl Seeds {
-    /// Reads the text of a seed file: 21 decimal numbers; what follows them is not read.
+    /// Parses a seed file: 21 decimal numbers; text after them is ignored.
     #[must_use]
     pub fn parse(text: &[u8]) -> Option<Self> {
         let mut numbers =
@@ -58,7 +58,7 @@ impl Seeds {
         bytes
     }
 
-    /// The hashes under these seeds.
+    /// The hash functions with these seeds.
     #[must_use]
     pub fn hashes(&self) -> Hashes {
         let bytes = self.bytes();
@@ -72,7 +72,7 @@ impl Seeds {
     }
 }
 
-/// Hashes under one set of keys.
+/// Keyed hash functions.
 #[derive(Clone, Copy, Debug)]
 pub struct Hashes {
     sip: [u64; 2],
@@ -84,49 +84,50 @@ pub struct Hashes {
 }
 
 impl Hashes {
-    /// The hash of the key of an entry, or of other bytes: `SipHash-2-4`.
+    /// The hash of a table key or of other bytes: `SipHash-2-4`.
     #[must_use]
     pub fn key(&self, bytes: impl AsRef<[u8]>) -> u64 {
         SipHasher24::new_with_keys(self.sip[0], self.sip[1]).hash(bytes.as_ref())
     }
 
-    /// A hash of 128 bits under the seeds: `HighwayHash`.
+    /// A 128-bit hash: `HighwayHash`.
     #[must_use]
     pub fn hash128(&self, bytes: &[u8]) -> [u64; 2] {
         HighwayHasher::new(highway::Key(self.highway)).hash128(bytes)
     }
 
-    /// A hash of 256 bits under the seeds.
+    /// A 256-bit hash: `HighwayHash`.
     #[must_use]
     pub fn hash256(&self, bytes: &[u8]) -> [u64; 4] {
         HighwayHasher::new(highway::Key(self.highway)).hash256(bytes)
     }
 }
 
-/// Hashes that do not depend on seeds, but on the constant `digest_salt`: of names of files and of addresses that are made up.
+/// Hashes that depend only on the constant `digest_salt`, not on seeds: for generated names of files and
+/// addresses.
 #[derive(Clone, Copy, Debug)]
 pub struct SaltedHashes([u64; 4]);
 
 impl SaltedHashes {
-    /// With the value of `digest_salt`.
+    /// Hashes with the value of `digest_salt`.
     #[must_use]
     pub fn new(salt: &[u8]) -> Self {
         SaltedHashes(words_of(&Sha256::digest(salt)))
     }
 
-    /// The hashes before a salt is known.
+    /// Hashes without a salt.
     #[must_use]
     pub fn unsalted() -> Self {
         SaltedHashes([0; 4])
     }
 
-    /// A hash of 64 bits.
+    /// A 64-bit hash.
     #[must_use]
     pub fn hash64(&self, bytes: &[u8]) -> u64 {
         HighwayHasher::new(highway::Key(self.0)).hash64(bytes)
     }
 
-    /// A hash of 128 bits.
+    /// A 128-bit hash.
     #[must_use]
     pub fn hash128(&self, bytes: &[u8]) -> [u64; 2] {
         HighwayHasher::new(highway::Key(self.0)).hash128(bytes)

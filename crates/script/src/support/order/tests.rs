@@ -8,7 +8,7 @@ fn seeds() -> Seeds {
     Seeds::parse(include_bytes!("../../../tests/seed.txt")).unwrap()
 }
 
-/// The seeds that Zeek's own tests run with.
+/// The seeds of Zeek's test suite.
 fn test_suite_seeds() -> Seeds {
     Seeds::parse(
         b"2983378351 1299727368 0 310447 0 1409073626 3975311262 34130240 1450515018 1466150520 1342286698 1193956778 \
@@ -89,7 +89,7 @@ fn compound_keys_are_aligned() {
     bytes.element(0, true);
     bytes.string(b"a");
     bytes.element(1, false);
-    // The space of four bytes for the last presence is kept, though one is used.
+    // The last presence reserves four bytes and uses one.
     assert_eq!(bytes.finish(), b"\x02\0\0\0\0\0\0\0\x01\0\0\0\x01\0\0\0a\0\0\0\x01\0\0\0\0\0\0\0");
 
     let mut bytes = KeyBytes::new();
@@ -125,8 +125,8 @@ fn uids_are_those_of_zeek() {
 
 #[test]
 fn file_ids_are_hashes_of_their_handle() {
-    // A file of a transfer over HTTP: analyzer, begin of the connection, direction, depth of the transaction and of the part,
-    // connection.
+    // A file transferred over HTTP: analyzer, start time of the connection, direction, depth of the transaction
+    // and of the part, connection.
     let hashes = SaltedHashes::new(b"Please change this value.");
     let handle =
         b"Analyzer::ANALYZER_HTTP1362692526.869344F11141.142.228.5:59856 > 192.150.187.43:80";
@@ -198,7 +198,7 @@ proptest! {
     }
 
     #[test]
-    fn a_robust_walk_sees_what_stays(
+    fn a_robust_iteration_visits_remaining_entries(
         before in proptest::collection::hash_set(0_u16..300, 0..120),
         steps in proptest::collection::vec(step(), 0..60),
     ) {

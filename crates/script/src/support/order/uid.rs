@@ -1,13 +1,13 @@
-//! Names that are unique with high probability.
+//! Unique ids.
 
 use std::collections::BTreeMap;
 
 use super::Hashes;
 
-/// Makes the unique ids of connections, files and `unique_id`.
+/// Generates the unique ids of connections and files, and of `unique_id`.
 ///
-/// Ids come from pools: [`CONNECTIONS`](Self::CONNECTIONS), [`SCRIPT`](Self::SCRIPT) (`unique_id`) and those of `unique_id_from`
-/// ([`custom`](Self::custom)). Under seeds each pool yields the same ids on every run.
+/// Ids come from pools: [`CONNECTIONS`](Self::CONNECTIONS), [`SCRIPT`](Self::SCRIPT) (`unique_id`) and those of
+/// `unique_id_from` ([`custom`](Self::custom)). With seeds, each pool yields the same ids on every run.
 ///
 /// ```
 /// use gannet_script::support::order::{Seeds, UidPools};
@@ -19,7 +19,7 @@ use super::Hashes;
 #[derive(Clone, Debug)]
 pub struct UidPools {
     hashes: Hashes,
-    /// The instance where no seeds were given.
+    /// Random number of the run; `None` with seeds.
     instance: Option<u64>,
     counters: BTreeMap<u64, u64>,
 }
@@ -30,25 +30,25 @@ impl UidPools {
     /// `unique_id`.
     pub const SCRIPT: u64 = 2;
 
-    /// Pools whose ids follow from the seeds alone.
+    /// Pools whose ids depend only on the seeds.
     #[must_use]
     pub fn deterministic(hashes: Hashes) -> Self {
         UidPools { hashes, instance: None, counters: BTreeMap::new() }
     }
 
-    /// Pools of one run; `instance` is random.
+    /// Pools of one run; `instance` is a random number.
     #[must_use]
     pub fn of_instance(hashes: Hashes, instance: u64) -> Self {
         UidPools { hashes, instance: Some(instance), counters: BTreeMap::new() }
     }
 
-    /// Whether the ids follow from seeds alone.
+    /// Whether the ids depend only on seeds.
     #[must_use]
     pub fn is_deterministic(&self) -> bool {
         self.instance.is_none()
     }
 
-    /// The pool of `unique_id_from(number, …)`. Numbers that are no pool's yield the ids of connections.
+    /// The pool of `unique_id_from(number, …)`. Invalid numbers yield the ids of connections.
     #[must_use]
     pub fn custom(number: i64) -> u64 {
         match u64::try_from(number.wrapping_add(10)) {
@@ -68,14 +68,15 @@ impl UidPools {
         self.hashes.key(bytes)
     }
 
-    /// The next id of a pool: `prefix` and `bits` (`bits_per_uid`, at most 128) in base 62.
+    /// The next id of a pool: `prefix` followed by a number of `bits` bits (`bits_per_uid`, at most 128) in
+    /// base 62.
     pub fn uid(&mut self, pool: u64, prefix: &[u8], bits: u64) -> Vec<u8> {
         let words = [bits > 0, bits > 64].map(|drawn| if drawn { self.next(pool) } else { 0 });
         uid_text(prefix, words, bits)
     }
 }
 
-/// The text of an id of `bits` whose words were taken from elsewhere, as those of files are from a hash.
+/// The text of an id of `bits` bits with given words, for example those of a hash for file ids.
 #[must_use]
 pub fn uid_text(prefix: &[u8], mut words: [u64; 2], bits: u64) -> Vec<u8> {
     let odd = bits.min(128) % 64;
@@ -89,7 +90,7 @@ pub fn uid_text(prefix: &[u8], mut words: [u64; 2], bits: u64) -> Vec<u8> {
     text
 }
 
-/// Appends a number in base 62, the least significant digit first.
+/// Appends a number in base 62, least significant digit first.
 pub fn base62(mut number: u64, text: &mut Vec<u8>) {
     const DIGITS: &[u8; 62] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
     loop {

@@ -1,4 +1,4 @@
-//! Deterministic automata, built as far as strings ask for them.
+//! Deterministic automata that are built lazily.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -6,31 +6,32 @@ use std::sync::Arc;
 
 use super::nfa::{BEGIN, END, Nfa, SYMBOLS, State};
 
-/// A transition is the offset of the target's own transitions, plus flags. All flagged values
-/// exceed all others, so that loops over bytes need one comparison for special cases.
+/// A transition is the offset of the target's own transitions, plus flags. Every value with a flag is greater
+/// than every value without one, so that loops over bytes need one comparison for special cases.
 const OFFSET: u32 = ACCEPTS - 1;
-/// A pattern matches in the target.
+/// Flag: a pattern matches in the target.
 const ACCEPTS: u32 = 1 << 29;
-/// The target leads nowhere. It is the first state.
+/// Flag: no match is possible from the target, which is the first state.
 const DEAD: u32 = 1 << 30;
-/// A transition that was not computed yet.
+/// A transition that is not computed yet.
 const UNKNOWN: u32 = u32::MAX;
 
-/// Bytes in a row that lead back to a state, after which it is looked up which bytes lead out of it.
-const TURNS: u32 = 4;
+/// Number of consecutive transitions from a state to itself after which the bytes that leave the state are
+/// computed.
+const SELF_LOOP_LIMIT: u32 = 4;
 
-/// Searches before what speeds them up is computed.
-const USES: u32 = 16;
+/// Number of searches before search accelerators are computed.
+const ACCELERATE_AFTER: u32 = 16;
 
-/// Most transitions: 4 MiB. Beyond that, all states are dropped and rebuilt on demand.
-const TRANSITIONS_MAX: usize = 1 << 20;
+/// Maximum number of transitions: 4 MiB. Beyond that, all states are dropped and rebuilt on demand.
+const MAX_TRANSITIONS: usize = 1 << 20;
 
-/// A matcher for one pattern, or for several that were numbered.
+/// A matcher for one pattern or for several numbered ones.
 #[derive(Debug)]
 pub(super) struct Dfa {
     nfa: Nfa,
     start: u32,
-    /// The class of each symbol: symbols of one class are not distinguished by any state.
+    /// The class of each symbol. No state distinguishes symbols of one class.
     class_of: Box<[u16; SYMBOLS]>,
     stride: usize,
     cache: RefCell<Cache>,
@@ -40,30 +41,30 @@ pub(super) struct Dfa {
 struct Cache {
     /// By state and class: [`OFFSET`] and flags.
     transitions: Vec<u32>,
-    states: Vec<Known>,
-    /// The state that walks begin in.
+    states: Vec<DfaState>,
+    /// The initial state.
     start: Option<u32>,
     ids: HashMap<Arc<[u32]>, u32>,
-    /// Scratch: states of the NFA that a search reached, by the number of the search.
+    /// Scratch: for each NFA state, the number of the last search that reached it.
     seen: Vec<u32>,
     search: u32,
     stack: Vec<u32>,
     found: Vec<u32>,
-    /// Searches so far, at most [`USES`].
-    uses: u32,
-    /// The state that a search is in as long as nothing begins to match.
+    /// Number of searches, at most [`ACCELERATE_AFTER`].
+    searches: u32,
+    /// The state of a search while no match has begun.
     idle: Option<Idle>,
-    /// For each state that was looked at, the bytes that lead out of it where they are few.
+    /// For each examined state, the bytes that leave it if they are few.
     loops: Vec<Option<Option<LeavingBytes>>>,
-    /// By which bytes a match may begin, at the begin of a string and elsewhere.
+    /// The bytes that a match may begin with, elsewhere and at the beginning of a string.
     first: [Option<Box<[bool; 256]>>; 2],
 }
 
-/// A state that most bytes lead back to.
+/// A state that most bytes do not leave.
 #[derive(Debug)]
 struct Idle {
     state: u32,
-    /// The bytes that do not.
+    /// The bytes that leave it.
     leaving: LeavingBytes,
 }
 
@@ -100,14 +101,14 @@ impl LeavingBytes {
 }
 
 #[derive(Clone, Debug)]
-struct Known {
-    /// The states of the NFA that consume or accept, in ascending order.
-    of: Arc<[u32]>,
-    /// The patterns that match here, in ascending order.
+struct DfaState {
+    /// The NFA states that consume or accept, in ascending order.
+    nfa_states: Arc<[u32]>,
+    /// The patterns that match in this state, in ascending order.
     accepts: Arc<[u32]>,
 }
 
-/// The position of a search that may continue with further bytes; created by [`Dfa::begin`].
+/// The state of an interrupted search; created by [`Dfa::begin`].
 #[derive(Clone, Debug)]
 pub(super) struct Position(Arc<[u32]>);
 
@@ -118,28 +119,32 @@ impl Dfa {
         Dfa { nfa, start, class_of, stride, cache }
     }
 
-    /// States that are built at the moment, those of the automaton below, and bytes in use.
+    /// Number of built states, of NFA states, and of bytes in use.
     pub(super) fn stats(&self) -> (usize, usize, usize) {
         let cache = self.cache.borrow();
         let bytes = cache.transitions.len() * 4
             + self.nfa.states.len() * (size_of::<State>() + 4)
-            + cache.states.iter().map(|s| s.of.len() * 4 + size_of::<Known>()).sum::<usize>();
+            + cache
+                .states
+                .iter()
+                .map(|s| s.nfa_states.len() * 4 + size_of::<DfaState>())
+                .sum::<usize>();
         (cache.states.len(), self.nfa.states.len(), bytes)
     }
 
-    /// Calls `f` with a walk that begins at the start.
+    /// Calls `f` with a walk from the initial state.
     pub(super) fn walk<R>(&self, f: impl FnOnce(&mut DfaWalk<'_>) -> R) -> R {
         let mut cache = self.cache.borrow_mut();
         let state = self.start_state(&mut cache);
         f(&mut DfaWalk { dfa: self, cache: &mut cache, state })
     }
 
-    /// A walk that can be interrupted.
+    /// Begins an interruptible walk.
     pub(super) fn begin(&self) -> Position {
-        self.walk(|walk| Position(walk.known().of.clone()))
+        self.walk(|walk| Position(walk.known().nfa_states.clone()))
     }
 
-    /// Goes on with a walk.
+    /// Resumes a walk.
     pub(super) fn resume<R>(
         &self,
         position: &mut Position,
@@ -150,21 +155,21 @@ impl Dfa {
         let state = self.intern(&mut cache, position.0.to_vec());
         let mut walk = DfaWalk { dfa: self, cache: &mut cache, state };
         let result = f(&mut walk);
-        position.0 = walk.known().of.clone();
+        position.0 = walk.known().nfa_states.clone();
         result
     }
 
-    /// By which bytes a match may begin, with `begin` at the begin of a string; `None` where that is not worth to know yet. Matches that
-    /// begin elsewhere than with a byte are not looked at.
-    pub(super) fn with_first<R>(
+    /// Calls `f` with the set of bytes that a match may begin with; with `begin`, at the beginning of a string.
+    /// Empty matches are not covered. `None` until enough searches justify the computation.
+    pub(super) fn with_first_bytes<R>(
         &self,
         begin: bool,
         f: impl FnOnce(&[bool; 256]) -> R,
     ) -> Option<R> {
         let mut cache = self.cache.borrow_mut();
         if cache.first[usize::from(begin)].is_none() {
-            cache.uses += 1;
-            if cache.uses < USES {
+            cache.searches += 1;
+            if cache.searches < ACCELERATE_AFTER {
                 return None;
             }
             let mut walk =
@@ -180,8 +185,8 @@ impl Dfa {
         cache.first[usize::from(begin)].as_deref().map(f)
     }
 
-    /// Whether nothing at all matches, with `begin` at the begin of a string.
-    pub(super) fn matches_nothing(&self, begin: bool) -> bool {
+    /// Whether the empty string matches; with `begin`, at the beginning of a string.
+    pub(super) fn matches_empty(&self, begin: bool) -> bool {
         self.walk(|walk| {
             if begin {
                 walk.begin();
@@ -190,9 +195,10 @@ impl Dfa {
         })
     }
 
-    /// Where each byte leads from a state; `None` where there are too many states to know them all.
+    /// The target of each byte from a state; `None` if the automaton is too large for all of them.
     fn targets(&self, cache: &mut Cache, state: u32) -> Option<[u32; 256]> {
-        let of = cache.states.get((state & OFFSET) as usize / self.stride)?.of.clone();
+        let nfa_states =
+            cache.states.get((state & OFFSET) as usize / self.stride)?.nfa_states.clone();
         let mut targets = [0; 256];
         for (byte, target) in targets.iter_mut().enumerate() {
             let class = self.class_of[byte];
@@ -201,16 +207,16 @@ impl Dfa {
                 *target = self.compute(cache, state, class);
             }
         }
-        // States may have been dropped on the way.
+        // Computing targets may have dropped states.
         let same = cache
             .states
             .get((state & OFFSET) as usize / self.stride)
-            .is_some_and(|known| known.of == of);
+            .is_some_and(|known| known.nfa_states == nfa_states);
         same.then_some(targets)
     }
 
-    /// Finds the state that searches are in most of the time.
-    fn find_idle(&self, cache: &mut Cache) -> Option<Idle> {
+    /// Determines the state of searches in which no match has begun.
+    fn compute_idle(&self, cache: &mut Cache) -> Option<Idle> {
         let mut walk = DfaWalk { dfa: self, state: self.start_state(cache), cache: &mut *cache };
         walk.begin();
         let begin = walk.state;
@@ -225,8 +231,8 @@ impl Dfa {
         few.then(|| Idle { state, leaving: LeavingBytes::new(Box::new(leaves)) })
     }
 
-    /// The next byte at `at` or behind it that leads out of a state; none where it is not left by few bytes. Returns also the state, which may have got
-    /// another number.
+    /// The offset of the next byte, from `at`, that leaves a state; `None` if many bytes leave it. Also returns
+    /// the state, which may have been renumbered.
     #[cold]
     fn leaves_at(
         &self,
@@ -240,13 +246,13 @@ impl Dfa {
             cache.loops.resize_with(index + 1, || None);
         }
         if cache.loops.get(index).is_some_and(Option::is_none) {
-            let of = cache.states.get(index).map(|known| known.of.clone());
+            let nfa_states = cache.states.get(index).map(|known| known.nfa_states.clone());
             let leaving = self.targets(cache, state).and_then(|targets| {
                 let leaves = targets.map(|target| target != state);
                 let few = leaves.iter().filter(|leaves| **leaves).count() <= 3;
                 few.then(|| LeavingBytes::new(Box::new(leaves)))
             });
-            let again = self.intern(cache, of.unwrap_or_default().to_vec());
+            let again = self.intern(cache, nfa_states.unwrap_or_default().to_vec());
             if again != state {
                 return (again, None);
             }
@@ -270,7 +276,7 @@ impl Dfa {
     #[cold]
     fn find_start(&self, cache: &mut Cache) -> u32 {
         if cache.states.is_empty() {
-            // The first state is that which leads nowhere, the second the start.
+            // The first state is the dead state, the second the initial state.
             self.intern(cache, Vec::new());
             cache.search += 1;
             cache.stack.push(self.start);
@@ -282,7 +288,7 @@ impl Dfa {
         start
     }
 
-    /// What transitions to a state are.
+    /// The value of transitions to a state.
     fn value_of(&self, cache: &Cache, index: usize) -> u32 {
         let accepts = cache.states.get(index).is_some_and(|state| !state.accepts.is_empty());
         let flags = if index == 0 {
@@ -295,7 +301,7 @@ impl Dfa {
         (index * self.stride) as u32 | flags
     }
 
-    /// The states that consume or accept, reached from those on the stack without consuming.
+    /// The states that consume or accept and are reachable from those on the stack without consuming.
     fn close(&self, cache: &mut Cache) -> Vec<u32> {
         cache.found.clear();
         while let Some(at) = cache.stack.pop() {
@@ -313,11 +319,11 @@ impl Dfa {
         cache.found.clone()
     }
 
-    fn intern(&self, cache: &mut Cache, of: Vec<u32>) -> u32 {
-        if let Some(index) = cache.ids.get(of.as_slice()) {
+    fn intern(&self, cache: &mut Cache, nfa_states: Vec<u32>) -> u32 {
+        if let Some(index) = cache.ids.get(nfa_states.as_slice()) {
             return self.value_of(cache, *index as usize);
         }
-        let mut accepts: Vec<u32> = of
+        let mut accepts: Vec<u32> = nfa_states
             .iter()
             .filter_map(|at| match self.nfa.states.get(*at as usize) {
                 Some(State::Accept(number)) => Some(*number),
@@ -325,10 +331,10 @@ impl Dfa {
             })
             .collect();
         accepts.sort_unstable();
-        let of: Arc<[u32]> = of.into();
+        let nfa_states: Arc<[u32]> = nfa_states.into();
         let index = cache.states.len();
-        cache.ids.insert(of.clone(), index as u32);
-        cache.states.push(Known { of, accepts: accepts.into() });
+        cache.ids.insert(nfa_states.clone(), index as u32);
+        cache.states.push(DfaState { nfa_states, accepts: accepts.into() });
         let fill = if index == 0 { DEAD } else { UNKNOWN };
         cache.transitions.resize(cache.states.len() * self.stride, fill);
         self.value_of(cache, index)
@@ -337,7 +343,7 @@ impl Dfa {
     #[cold]
     fn compute(&self, cache: &mut Cache, from: u32, class: u16) -> u32 {
         let from = (from & OFFSET) as usize;
-        let of = cache.states[from / self.stride].of.clone();
+        let nfa_states = cache.states[from / self.stride].nfa_states.clone();
         cache.search = cache.search.wrapping_add(1);
         if cache.search == 0 {
             cache.seen.fill(0);
@@ -345,9 +351,11 @@ impl Dfa {
         }
         // One symbol represents the class.
         let symbol = self.class_of.iter().position(|c| *c == class).unwrap_or(0) as u16;
-        for at in of.iter() {
+        for at in nfa_states.iter() {
             match self.nfa.states.get(*at as usize) {
-                Some(State::Symbol(of, next)) if *of == symbol => cache.stack.push(*next),
+                Some(State::Symbol(expected, next)) if *expected == symbol => {
+                    cache.stack.push(*next)
+                }
                 Some(State::Set(set, next))
                     if self.nfa.sets.get(*set as usize).is_some_and(|set| set.contains(symbol)) =>
                 {
@@ -357,7 +365,7 @@ impl Dfa {
             }
         }
         let found = self.close(cache);
-        if cache.transitions.len() + self.stride > TRANSITIONS_MAX.max(self.stride * 8) {
+        if cache.transitions.len() + self.stride > MAX_TRANSITIONS.max(self.stride * 8) {
             cache.transitions.clear();
             cache.states.clear();
             cache.ids.clear();
@@ -381,23 +389,23 @@ pub(super) struct DfaWalk<'a> {
 }
 
 impl DfaWalk<'_> {
-    fn known(&self) -> &Known {
+    fn known(&self) -> &DfaState {
         &self.cache.states[(self.state & OFFSET) as usize / self.dfa.stride]
     }
 
-    /// Whether nothing can match any more.
+    /// Whether no match is possible any more.
     #[inline]
     pub(super) fn is_dead(&self) -> bool {
         self.state & DEAD != 0
     }
 
-    /// Whether a pattern matches here.
+    /// Whether a pattern matches at this position.
     #[inline]
     pub(super) fn accepts(&self) -> bool {
         self.state & ACCEPTS != 0
     }
 
-    /// The patterns that match here.
+    /// The patterns that match at this position.
     pub(super) fn accepted(&self) -> &[u32] {
         &self.known().accepts
     }
@@ -407,12 +415,12 @@ impl DfaWalk<'_> {
         self.symbol(u16::from(byte));
     }
 
-    /// The begin of the string.
+    /// Consumes the beginning of the string.
     pub(super) fn begin(&mut self) {
         self.symbol(BEGIN);
     }
 
-    /// The end of the string.
+    /// Consumes the end of the string.
     pub(super) fn end(&mut self) {
         self.symbol(END);
     }
@@ -425,35 +433,35 @@ impl DfaWalk<'_> {
             if next == UNKNOWN { self.dfa.compute(self.cache, self.state, class) } else { next };
     }
 
-    /// Goes through `bytes` as long as something can match.
+    /// Consumes `bytes` while a match is possible.
     pub(super) fn run(&mut self, bytes: &[u8]) {
         self.run_below::<DEAD>(bytes);
     }
 
-    /// Goes through `bytes` up to the first byte behind which a pattern matches.
+    /// Consumes `bytes` up to the first byte after which a pattern matches.
     pub(super) fn run_to_match(&mut self, bytes: &[u8]) {
-        if self.cache.uses < USES {
-            self.cache.uses += 1;
-            if self.cache.uses == USES && self.cache.idle.is_none() {
-                // The walk is at its start, or where it began; that is found again if states were dropped.
-                let of = self.known().of.clone();
-                self.cache.idle = self.dfa.find_idle(self.cache);
-                self.state = self.dfa.intern(self.cache, of.to_vec());
+        if self.cache.searches < ACCELERATE_AFTER {
+            self.cache.searches += 1;
+            if self.cache.searches == ACCELERATE_AFTER && self.cache.idle.is_none() {
+                // The walk is in a start state, which is interned again if states were dropped.
+                let nfa_states = self.known().nfa_states.clone();
+                self.cache.idle = self.dfa.compute_idle(self.cache);
+                self.state = self.dfa.intern(self.cache, nfa_states.to_vec());
             }
         }
         self.run_below::<ACCEPTS>(bytes);
     }
 
-    /// Goes through `bytes` until a transition is flagged with `STOP` or a flag above it.
+    /// Consumes `bytes` until a transition has the flag `STOP` or a higher one.
     #[inline(always)]
     fn run_below<const STOP: u32>(&mut self, bytes: &[u8]) {
         let class_of = &*self.dfa.class_of;
         let mut at = 0;
-        // Turns in one state, after which it pays to look for the byte that leads out of it.
-        let mut turns = 0_u32;
+        // Consecutive transitions from a state to itself.
+        let mut self_loops = 0_u32;
         loop {
             let table = self.cache.transitions.as_slice();
-            // Only searches have a state in which they wait.
+            // Only searches have an idle state.
             let idle = self.cache.idle.as_ref().filter(|_| STOP == ACCEPTS);
             let idle_state = idle.map_or(UNKNOWN, |idle| idle.state);
             let mut state = self.state;
@@ -478,8 +486,8 @@ impl DfaWalk<'_> {
                 at += 1;
                 if next < STOP {
                     if STOP == DEAD {
-                        turns = if next == state { turns.saturating_add(1) } else { 0 };
-                        if turns == TURNS {
+                        self_loops = if next == state { self_loops.saturating_add(1) } else { 0 };
+                        if self_loops == SELF_LOOP_LIMIT {
                             break None;
                         }
                     }
@@ -496,7 +504,7 @@ impl DfaWalk<'_> {
                 self.state = state;
                 if let Some(leaves) = leaves {
                     at = leaves;
-                    turns = 0;
+                    self_loops = 0;
                 }
                 continue;
             };
@@ -508,7 +516,7 @@ impl DfaWalk<'_> {
     }
 }
 
-/// The classes of symbols that the states of `nfa` do not distinguish, and their number.
+/// The symbol classes that the states of `nfa` do not distinguish, and their number.
 fn classes(nfa: &Nfa) -> (Box<[u16; SYMBOLS]>, usize) {
     let mut class_of = Box::new([0_u16; SYMBOLS]);
     let mut count = 1_u16;

@@ -1,8 +1,8 @@
 //! Zeek's regular expressions.
 //!
-//! [`Pattern`] is a value of the type `pattern`, [`PatternSet`] the keys of a `table[pattern]`. Patterns match bytes; `^` and
-//! `$` are symbols of their own in front of the first byte and behind the last one. Matching is a walk through a deterministic
-//! automaton whose states are built when a string first needs them.
+//! [`Pattern`] is a value of the type `pattern`, [`PatternSet`] the keys of a `table[pattern]`. Patterns match
+//! bytes; `^` and `$` are separate symbols before the first and after the last byte. A deterministic automaton
+//! does the matching; its states are built on demand.
 //!
 //! ```
 //! use gannet_script::support::pattern::{Modes, Pattern, PatternSet};
@@ -16,7 +16,7 @@
 //!
 //! let comma = Pattern::new(b",", Modes::default());
 //! assert_eq!(comma.split(b"a,b", false, 0), [b"a", b"b"]); // split_string
-//! assert_eq!(comma.replace(b"a,b", b"; ", true, 100).unwrap(), b"a; b"); // gsub, of 100 bytes at most
+//! assert_eq!(comma.replace(b"a,b", b"; ", true, 100).unwrap(), b"a; b"); // gsub, at most 100 bytes
 //!
 //! let both = p.or(&comma); // p | comma
 //! assert_eq!(both.text(), b"^?(((?i:^?(fo+)$?))|(^?(,)$?))$?");
@@ -40,12 +40,12 @@ use parse::Parser;
 pub use search::escape;
 pub use set::{PatternSet, Stream};
 
-/// The flags behind a pattern: `/…/i`, `/…/s`.
+/// The flags after a pattern: `/…/i`, `/…/s`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Modes {
     /// `i`: letters match in both cases.
     pub ignore_case: bool,
-    /// `s`: `.` matches also newlines.
+    /// `s`: `.` also matches newlines.
     pub single_line: bool,
 }
 
@@ -53,7 +53,8 @@ pub struct Modes {
 pub struct Pattern {
     exact_text: Box<[u8]>,
     anywhere_text: Box<[u8]>,
-    /// The matchers; `None` where the text is no pattern. They are made when they are first needed if the text is known to be one.
+    /// The matchers; `None` for an invalid pattern. For text that is known to be valid they are built on first
+    /// use.
     matchers: OnceCell<Option<Box<Matchers>>>,
     errors: Vec<Vec<u8>>,
 }
@@ -64,17 +65,17 @@ struct Matchers {
 }
 
 impl Pattern {
-    /// A pattern as written between slashes.
+    /// A pattern from the text between slashes.
     ///
-    /// It exists also if `body` is none: then [`errors`](Self::errors) has Zeek's messages, and it behaves as Zeek's patterns do
-    /// that did not compile: it matches the empty string, and is in every one.
+    /// If `body` is invalid, [`errors`](Self::errors) returns Zeek's messages, and the pattern behaves like an
+    /// invalid pattern in Zeek: it matches the empty string, and is in every string.
     #[must_use]
     pub fn new(body: &[u8], modes: Modes) -> Self {
         let [exact, anywhere] = texts(body, modes);
         Self::from_texts(&exact, &anywhere)
     }
 
-    /// The errors of [`new`](Self::new), without a pattern.
+    /// The errors that [`new`](Self::new) would report.
     #[must_use]
     pub fn check(body: &[u8], modes: Modes) -> Vec<Vec<u8>> {
         let [exact, anywhere] = texts(body, modes);
@@ -85,14 +86,14 @@ impl Pattern {
         errors
     }
 
-    /// A pattern of a text that [`check`](Self::check) found good.
+    /// A pattern from text that [`check`](Self::check) accepted.
     #[must_use]
     pub fn checked(body: &[u8], modes: Modes) -> Self {
         let [exact, anywhere] = texts(body, modes);
         Self::valid(&exact, &anywhere)
     }
 
-    /// A pattern from the two texts of another, as the key of a table holds them.
+    /// A pattern from the two texts of another, as stored in a table key.
     #[must_use]
     pub fn from_texts(exact: &[u8], anywhere: &[u8]) -> Self {
         let (exact_text, anywhere_text) = (until_nul(exact), until_nul(anywhere));
@@ -106,7 +107,7 @@ impl Pattern {
         }
     }
 
-    /// A pattern from the two texts of one that has no errors.
+    /// A pattern from the two texts of a valid one.
     #[must_use]
     pub fn valid(exact: &[u8], anywhere: &[u8]) -> Self {
         Pattern {
@@ -122,31 +123,31 @@ impl Pattern {
         self.matchers.get_or_init(made).as_deref()
     }
 
-    /// What Zeek prints between slashes; the text that `==` compares, and the first part of a key.
+    /// The text that Zeek prints between slashes, compares with `==`, and stores as the first part of a key.
     #[must_use]
     pub fn text(&self) -> &[u8] {
         &self.exact_text
     }
 
-    /// The second part of a key: the text that is searched with.
+    /// The text for searching, the second part of a key.
     #[must_use]
     pub fn anywhere_text(&self) -> &[u8] {
         &self.anywhere_text
     }
 
-    /// The errors of the text: Zeek's messages, in order. Some of them leave a usable pattern.
+    /// The errors of the text: Zeek's messages, in order. Some of them do not invalidate the pattern.
     #[must_use]
     pub fn errors(&self) -> &[Vec<u8>] {
         &self.errors
     }
 
-    /// Whether the text is a pattern.
+    /// Whether the pattern is valid.
     #[must_use]
     pub fn is_valid(&self) -> bool {
         self.matchers().is_some()
     }
 
-    /// `self & other`: a match of `self` and then one of `other`.
+    /// `self & other`: a match of `self` followed by one of `other`.
     #[must_use]
     pub fn then(&self, other: &Pattern) -> Pattern {
         self.merge(b"", other)
@@ -166,7 +167,7 @@ impl Pattern {
     /// The value of a pattern variable after `self += added`.
     #[must_use]
     pub fn plus(&self, added: &Pattern) -> Pattern {
-        // Zeek puts the added pattern in front.
+        // Zeek puts the added pattern first.
         let two = |first: [&[u8]; 3], second: [&[u8]; 3]| {
             [b"(", first.concat().as_slice(), b")|(", second.concat().as_slice(), b")"].concat()
         };
@@ -176,7 +177,7 @@ impl Pattern {
         Pattern::from_texts(&exact, &anywhere)
     }
 
-    /// States of the automata that are built at the moment, and about how many bytes they take.
+    /// Size of the automata: states built so far, and approximate memory.
     #[must_use]
     pub fn stats(&self) -> PatternStats {
         let mut stats = PatternStats::default();
@@ -190,14 +191,14 @@ impl Pattern {
     }
 }
 
-/// The size of automata.
+/// Size of automata.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PatternStats {
-    /// Deterministic states that are built.
+    /// Number of deterministic states built so far.
     pub dfa_states: usize,
-    /// States of the automaton that they are built from.
+    /// Number of states of the underlying nondeterministic automaton.
     pub nfa_states: usize,
-    /// Memory, about.
+    /// Approximate memory, in bytes.
     pub bytes: usize,
 }
 
@@ -218,7 +219,7 @@ fn matchers(exact: &[u8], anywhere: &[u8], errors: &mut Vec<Vec<u8>>) -> Option<
     Some(Box::new(Matchers { exact, anywhere }))
 }
 
-/// The two texts of a pattern as written between slashes.
+/// The two texts of a pattern from the text between slashes.
 fn texts(body: &[u8], modes: Modes) -> [Vec<u8>; 2] {
     let body = until_nul(body);
     let mut exact = [b"^?(", body, b")$?"].concat();
@@ -238,7 +239,7 @@ fn compile(text: &[u8], errors: &mut Vec<Vec<u8>>) -> Option<Dfa> {
     automaton(text, errors).map(|(nfa, start)| Dfa::new(nfa, start))
 }
 
-/// The automaton that a deterministic one is built from, and its first state.
+/// The nondeterministic automaton and its first state.
 fn automaton(text: &[u8], errors: &mut Vec<Vec<u8>>) -> Option<(nfa::Nfa, u32)> {
     let mut parser = Parser::default();
     let parsed = parser.parse(text);

@@ -1,17 +1,17 @@
-//! Nondeterministic automata over bytes and the two ends of a string.
+//! Nondeterministic automata over bytes and the ends of a string.
 
-/// Symbol in front of the first byte of a string.
+/// Symbol before the first byte of a string.
 pub(super) const BEGIN: u16 = 256;
-/// Symbol behind its last byte.
+/// Symbol after the last byte of a string.
 pub(super) const END: u16 = 257;
-/// Bytes and the two ends.
+/// Number of symbols: bytes and the two ends.
 pub(super) const SYMBOLS: usize = 258;
 
-/// No state: where a fragment ends that is not yet connected.
+/// No state: the successor of a fragment's end that is not yet connected.
 const NONE: u32 = u32::MAX;
 
-/// States of one automaton at most: repetitions multiply them.
-pub(super) const STATES_MAX: usize = 1 << 19;
+/// Maximum number of states, which counted repetitions multiply.
+pub(super) const MAX_STATES: usize = 1 << 19;
 
 /// A set of symbols.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -28,7 +28,7 @@ impl SymbolSet {
         self.0.get(usize::from(symbol / 64)).is_some_and(|word| word >> (symbol % 64) & 1 == 1)
     }
 
-    /// The bytes that are not in the set; never the ends of a string.
+    /// Replaces the bytes in the set by those not in it; the ends of a string are never in the result.
     pub(super) fn negate(&mut self) {
         for word in &mut self.0[..4] {
             *word = !*word;
@@ -42,7 +42,7 @@ impl SymbolSet {
 pub(super) enum State {
     /// Consumes nothing.
     Step(u32),
-    /// Consumes nothing; both ways at once.
+    /// Consumes nothing; continues with both successors.
     Split(u32, u32),
     Symbol(u16, u32),
     Set(u32, u32),
@@ -50,8 +50,8 @@ pub(super) enum State {
     Accept(u32),
 }
 
-/// A part of an automaton: states `low..` up to the end of the arena when it was made. Its last state is a
-/// [`State::Step`] that leads nowhere yet.
+/// A part of an automaton: the states from `low` to the end of the arena at its creation. Its last state is a
+/// [`State::Step`] without a successor.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fragment {
     low: u32,
@@ -59,14 +59,14 @@ pub(super) struct Fragment {
     end: u32,
 }
 
-/// The states that a fragment is too much.
+/// The automaton exceeds [`MAX_STATES`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TooLarge;
 
-/// An automaton under construction, and its form for the matcher.
+/// An automaton under construction, in the form that the matcher searches.
 ///
-/// Fragments are combined in the order in which they were made, the newest first: each one is a contiguous range at the
-/// end of the arena, so a repetition copies a range.
+/// Fragments are combined in order of creation, the newest first: each is a contiguous range at the end of the
+/// arena, so a repetition copies a range.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Nfa {
     pub(super) states: Vec<State>,
@@ -75,7 +75,7 @@ pub(super) struct Nfa {
 
 impl Nfa {
     fn push(&mut self, state: State) -> Result<u32, TooLarge> {
-        if self.states.len() >= STATES_MAX {
+        if self.states.len() >= MAX_STATES {
             return Err(TooLarge);
         }
         self.states.push(state);
@@ -112,13 +112,13 @@ impl Nfa {
         Ok(Fragment { low: end, start: end, end })
     }
 
-    /// `first` and behind it `second`, which was made right after it.
+    /// `first` followed by `second`, which was created right after it.
     pub(super) fn concatenate(&mut self, first: Fragment, second: Fragment) -> Fragment {
         self.connect(first.end, second.start);
         Fragment { low: first.low, start: first.start, end: second.end }
     }
 
-    /// `first` or `second`, which was made right after it.
+    /// `first` or `second`, which was created right after it.
     pub(super) fn alternate(
         &mut self,
         first: Fragment,
@@ -131,51 +131,52 @@ impl Nfa {
         Ok(Fragment { low: first.low, start, end })
     }
 
-    /// `of`, or nothing.
-    pub(super) fn optional(&mut self, of: Fragment) -> Result<Fragment, TooLarge> {
+    /// `fragment` or the empty string.
+    pub(super) fn optional(&mut self, fragment: Fragment) -> Result<Fragment, TooLarge> {
         let nothing = self.empty()?;
-        self.alternate(of, nothing)
+        self.alternate(fragment, nothing)
     }
 
-    /// `of`, once or more often.
-    pub(super) fn repeat(&mut self, of: Fragment) -> Result<Fragment, TooLarge> {
+    /// `fragment`, one or more times.
+    pub(super) fn repeat(&mut self, fragment: Fragment) -> Result<Fragment, TooLarge> {
         let end = self.states.len() as u32 + 1;
-        let again = self.push(State::Split(of.start, end))?;
+        let again = self.push(State::Split(fragment.start, end))?;
         self.push(State::Step(NONE))?;
-        self.connect(of.end, again);
-        Ok(Fragment { low: of.low, start: of.start, end })
+        self.connect(fragment.end, again);
+        Ok(Fragment { low: fragment.low, start: fragment.start, end })
     }
 
-    /// `of`, any number of times.
-    pub(super) fn closure(&mut self, of: Fragment) -> Result<Fragment, TooLarge> {
-        let repeated = self.repeat(of)?;
+    /// `fragment`, zero or more times.
+    pub(super) fn closure(&mut self, fragment: Fragment) -> Result<Fragment, TooLarge> {
+        let repeated = self.repeat(fragment)?;
         self.optional(repeated)
     }
 
-    /// `of`, the newest fragment, at least `low` times, at least once; at most `high` times, where there is an upper bound.
+    /// `fragment`, the newest fragment, at least `low` times (at least once) and at most `high` times, if that is
+    /// limited.
     pub(super) fn counted(
         &mut self,
-        of: Fragment,
+        fragment: Fragment,
         low: u32,
         high: Option<u32>,
     ) -> Result<Fragment, TooLarge> {
-        // A fragment is copied before it is connected, since connecting overwrites its last state.
-        let size = self.states.len() as u32 - of.low;
-        let template: Vec<State> = self.states[of.low as usize..].to_vec();
-        let mut whole = of;
+        // A fragment is copied before it is connected, because connecting overwrites its last state.
+        let size = self.states.len() as u32 - fragment.low;
+        let template: Vec<State> = self.states[fragment.low as usize..].to_vec();
+        let mut whole = fragment;
         for _ in 1..low.max(1) {
-            let copy = self.copy(&template, of, size)?;
+            let copy = self.copy(&template, fragment, size)?;
             whole = self.concatenate(whole, copy);
         }
         match high {
             None => {
-                let copy = self.copy(&template, of, size)?;
+                let copy = self.copy(&template, fragment, size)?;
                 let copy = self.closure(copy)?;
                 whole = self.concatenate(whole, copy);
             }
             Some(high) => {
                 for _ in low.max(1)..high {
-                    let copy = self.copy(&template, of, size)?;
+                    let copy = self.copy(&template, fragment, size)?;
                     let copy = self.optional(copy)?;
                     whole = self.concatenate(whole, copy);
                 }
@@ -184,12 +185,17 @@ impl Nfa {
         Ok(whole)
     }
 
-    fn copy(&mut self, template: &[State], of: Fragment, size: u32) -> Result<Fragment, TooLarge> {
+    fn copy(
+        &mut self,
+        template: &[State],
+        fragment: Fragment,
+        size: u32,
+    ) -> Result<Fragment, TooLarge> {
         let low = self.states.len() as u32;
-        if self.states.len() + size as usize > STATES_MAX {
+        if self.states.len() + size as usize > MAX_STATES {
             return Err(TooLarge);
         }
-        let moved = |at: u32| if at == NONE { NONE } else { at - of.low + low };
+        let moved = |at: u32| if at == NONE { NONE } else { at - fragment.low + low };
         self.states.extend(template.iter().map(|state| match *state {
             State::Step(a) => State::Step(moved(a)),
             State::Split(a, b) => State::Split(moved(a), moved(b)),
@@ -197,14 +203,14 @@ impl Nfa {
             State::Set(set, a) => State::Set(set, moved(a)),
             State::Accept(number) => State::Accept(number),
         }));
-        Ok(Fragment { low, start: moved(of.start), end: moved(of.end) })
+        Ok(Fragment { low, start: moved(fragment.start), end: moved(fragment.end) })
     }
 
-    /// Has `fragment` end in the acceptance of the pattern `number`.
+    /// Makes `fragment` end in the acceptance of the pattern `number`.
     pub(super) fn accept(&mut self, fragment: Fragment, number: u32) -> Result<Fragment, TooLarge> {
         let at = self.push(State::Accept(number))?;
         self.connect(fragment.end, at);
-        // Nothing leads behind an acceptance, but fragments have an end.
+        // An accepting state has no successor, but every fragment has an end.
         let end = self.push(State::Step(NONE))?;
         Ok(Fragment { low: fragment.low, start: fragment.start, end })
     }
@@ -215,8 +221,8 @@ impl Fragment {
         self.start
     }
 
-    /// `new` with the range of `old` in front of it, which nothing leads to.
-    pub(super) fn behind(old: Self, new: Self) -> Self {
+    /// `new` with its range extended by that of `old`, which becomes unreachable.
+    pub(super) fn with_prefix(old: Self, new: Self) -> Self {
         Self { low: old.low, ..new }
     }
 }

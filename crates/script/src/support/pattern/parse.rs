@@ -1,32 +1,32 @@
 //! The syntax of patterns.
 //!
-//! The syntax is that of flex, with its peculiarities: a class is identified by its text and keeps
-//! the meaning of its first occurrence; a flag ends with the innermost group of its kind; `""`
-//! quotes, also against `(?i:`; a byte beyond ASCII must be escaped outside of classes and quotes.
+//! The syntax is that of flex, with its peculiarities: a class is identified by its text and keeps the meaning
+//! of its first occurrence; a flag ends with the innermost group of its kind; `""` quotes, even inside `(?i:`;
+//! a byte beyond ASCII must be escaped outside of classes and quotes.
 
 use std::collections::HashMap;
 
 use super::nfa::{BEGIN, END, Fragment, Nfa, SymbolSet, TooLarge};
 
-/// Parses patterns into the states of one automaton.
+/// Parses patterns into one nondeterministic automaton.
 #[derive(Debug, Default)]
 pub(super) struct Parser {
     pub(super) nfa: Nfa,
-    /// Classes by their text from `[` up to the `]`.
+    /// Classes by their text from `[` to `]`.
     classes: HashMap<Vec<u8>, SymbolSet>,
     ignore_case: bool,
     single_line: bool,
     pub(super) errors: Vec<Vec<u8>>,
-    /// Whether an error makes the text no pattern; a bad escape does not.
+    /// Whether the pattern is invalid; a bad escape alone does not make it so.
     failed: bool,
 }
 
-/// A fatal error ended the parsing.
+/// A fatal error, which ended parsing.
 #[derive(Debug)]
 pub(super) struct Fatal;
 
-/// Groups within each other at most.
-const DEPTH_MAX: usize = 5_000;
+/// Maximum nesting depth of groups.
+const MAX_DEPTH: usize = 5_000;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Group {
@@ -36,20 +36,20 @@ enum Group {
     SingleLine,
 }
 
-/// A group that is open.
-struct Open {
+/// An open group.
+struct OpenGroup {
     kind: Group,
-    /// Alternatives in front of the current one.
+    /// Alternatives before the current one.
     before: Option<Fragment>,
-    /// The current alternative but for its last part.
+    /// The current alternative without its last part.
     series: Option<Fragment>,
-    /// The last part, which `*` and others act on.
+    /// The last part of the current alternative, which `*` and other operators apply to.
     last: Option<Fragment>,
 }
 
-impl Open {
+impl OpenGroup {
     fn new(kind: Group) -> Self {
-        Open { kind, before: None, series: None, last: None }
+        OpenGroup { kind, before: None, series: None, last: None }
     }
 }
 
@@ -68,7 +68,7 @@ impl Text<'_> {
     }
 }
 
-/// A character of a pattern: a literal byte, or the meaning of an escape.
+/// A character of a pattern: a literal byte, or the value of an escape.
 #[derive(Clone, Copy)]
 enum Char {
     Raw(u8),
@@ -85,7 +85,7 @@ impl Char {
 }
 
 impl Parser {
-    /// Parses `text`; errors are added to `errors`, those that end parsing also.
+    /// Parses `text`; all errors are added to `errors`.
     pub(super) fn parse(&mut self, text: &[u8]) -> Result<Fragment, Fatal> {
         self.failed = false;
         let fragment = self.whole(&mut Text { bytes: text, at: 0 })?;
@@ -109,7 +109,7 @@ impl Parser {
     }
 
     fn whole(&mut self, text: &mut Text<'_>) -> Result<Fragment, Fatal> {
-        let mut groups = vec![Open::new(Group::Whole)];
+        let mut groups = vec![OpenGroup::new(Group::Whole)];
         loop {
             let Some(open) = groups.last_mut() else { return Err(Fatal) };
             let byte = match text.peek() {
@@ -131,10 +131,10 @@ impl Parser {
                     self.ignore_case |= kind == Group::IgnoreCase;
                     self.single_line |= kind == Group::SingleLine;
                     text.at += if kind == Group::Plain { 1 } else { 4 };
-                    if groups.len() >= DEPTH_MAX {
+                    if groups.len() >= MAX_DEPTH {
                         return Err(Fatal);
                     }
-                    groups.push(Open::new(kind));
+                    groups.push(OpenGroup::new(kind));
                     continue;
                 }
                 b')' => {
@@ -157,7 +157,7 @@ impl Parser {
                 b'|' => {
                     text.at += 1;
                     let alternative = self.alternative(text, open)?;
-                    *open = Open { before: Some(alternative), ..Open::new(open.kind) };
+                    *open = OpenGroup { before: Some(alternative), ..OpenGroup::new(open.kind) };
                     continue;
                 }
                 b'*' | b'+' | b'?' => {
@@ -173,10 +173,10 @@ impl Parser {
                 }
                 b'{' if matches!(text.rest(), [_, b'0'..=b'9', ..]) => {
                     text.at += 1;
-                    // The count is read before it is known whether anything is in front of it.
+                    // The count is parsed before the check whether an operand precedes it.
                     let (low, high) = self.bounds(text)?;
                     let last = open.last.ok_or(Fatal)?;
-                    open.last = Some(self.bounded(text, last, low, high)?);
+                    open.last = Some(self.counted(text, last, low, high)?);
                     continue;
                 }
                 b'{' => {
@@ -195,7 +195,7 @@ impl Parser {
         }
     }
 
-    fn append(&mut self, open: &mut Open, fragment: Fragment) {
+    fn append(&mut self, open: &mut OpenGroup, fragment: Fragment) {
         let last = open.last.replace(fragment);
         open.series = match (open.series, last) {
             (Some(series), Some(last)) => Some(self.nfa.concatenate(series, last)),
@@ -203,8 +203,8 @@ impl Parser {
         };
     }
 
-    /// The alternative that ends here, with those in front of it. The first may be empty, others may not.
-    fn alternative(&mut self, text: &Text<'_>, open: &Open) -> Result<Fragment, Fatal> {
+    /// The alternative that ends here, joined with those before it. Only the first may be empty.
+    fn alternative(&mut self, text: &Text<'_>, open: &OpenGroup) -> Result<Fragment, Fatal> {
         let series = match (open.series, open.last) {
             (Some(series), Some(last)) => self.nfa.concatenate(series, last),
             (None, Some(last)) => last,
@@ -223,7 +223,7 @@ impl Parser {
         }
     }
 
-    /// One character, class, quoted string or end of string.
+    /// Parses one character, class, quoted string or end of string.
     fn single(&mut self, text: &mut Text<'_>, byte: u8) -> Result<Fragment, Fatal> {
         let made = match byte {
             b'^' => {
@@ -264,12 +264,12 @@ impl Parser {
             _ => {
                 let char = self.char(text);
                 match char {
-                    // Bytes are signed there.
+                    // flex treats bytes as signed.
                     Char::Raw(0x80..) => return Err(self.bad_symbol(text, i32::from(byte as i8))),
                     Char::Escape(symbol @ 0x8000..) => {
                         return Err(self.bad_symbol(text, i32::from(symbol as i16)));
                     }
-                    // The number of the empty transition.
+                    // flex's number of the empty transition.
                     Char::Escape(259) => self.nfa.empty(),
                     Char::Escape(symbol @ 258..) => {
                         return Err(self.bad_symbol(text, i32::from(symbol)));
@@ -286,7 +286,7 @@ impl Parser {
         Fatal
     }
 
-    /// The character at the current place, which may be an escape.
+    /// Parses a character, which may be an escape.
     fn char(&mut self, text: &mut Text<'_>) -> Char {
         let (char, len) = match text.rest() {
             [b'\\', next, rest @ ..] if *next != b'\n' => match next {
@@ -295,13 +295,13 @@ impl Parser {
                     let octal = text.rest().iter().skip(1).take(digits.min(3));
                     let value =
                         octal.fold(0_u16, |value, digit| value << 3 | u16::from(digit - b'0'));
-                    // Further digits belong to the escape and mean nothing.
+                    // Further digits belong to the escape and have no effect.
                     (Char::Escape(value), 1 + digits)
                 }
                 b'x' => match hex_pair(rest) {
                     Some(value) => (Char::Escape(u16::from(value)), 4),
                     None => {
-                        // The rest of the text is not looked at.
+                        // The digits are not consumed.
                         self.errors.push(b"bad hexadecimal escape: ".to_vec());
                         (Char::Escape(0), 2)
                     }
@@ -351,7 +351,7 @@ impl Parser {
         }
     }
 
-    /// The text between braces, which begins with a digit.
+    /// Parses the bounds between braces, which begin with a digit.
     fn bounds(&mut self, text: &mut Text<'_>) -> Result<(u32, Option<Option<u32>>), Fatal> {
         let low = number(text);
         match self.brace(text)? {
@@ -372,7 +372,7 @@ impl Parser {
         }
     }
 
-    /// A comma or the closing brace; anything else is reported and counts as the brace.
+    /// Parses a comma or the closing brace; any other character is reported and treated as the brace.
     fn brace(&mut self, text: &mut Text<'_>) -> Result<u8, Fatal> {
         loop {
             let byte = text.peek().ok_or(Fatal)?;
@@ -388,27 +388,27 @@ impl Parser {
         }
     }
 
-    fn bounded(
+    fn counted(
         &mut self,
         text: &Text<'_>,
-        of: Fragment,
+        fragment: Fragment,
         low: u32,
         high: Option<Option<u32>>,
     ) -> Result<Fragment, Fatal> {
         let made = match high {
-            // The fragment stays where it is, and nothing leads to it.
+            // The fragment stays in the arena, unreachable.
             None | Some(Some(0)) if low == 0 => {
-                self.nfa.empty().map(|nothing| Fragment::behind(of, nothing))
+                self.nfa.empty().map(|nothing| Fragment::with_prefix(fragment, nothing))
             }
-            None => self.nfa.counted(of, low, Some(low)),
-            Some(None) if low == 0 => self.nfa.closure(of),
-            Some(None) => self.nfa.counted(of, low, None),
+            None => self.nfa.counted(fragment, low, Some(low)),
+            Some(None) if low == 0 => self.nfa.closure(fragment),
+            Some(None) => self.nfa.counted(fragment, low, None),
             Some(Some(high)) if low > high => {
                 self.error(text, "bad iteration values");
-                Ok(of)
+                Ok(fragment)
             }
             Some(Some(high)) => {
-                let counted = self.nfa.counted(of, low.max(1), Some(high));
+                let counted = self.nfa.counted(fragment, low.max(1), Some(high));
                 match counted {
                     Ok(counted) if low == 0 => self.nfa.optional(counted),
                     counted => counted,
@@ -418,7 +418,7 @@ impl Parser {
         self.sized(text, made)
     }
 
-    /// A class in brackets.
+    /// Parses a class in brackets.
     fn class(&mut self, text: &mut Text<'_>) -> Result<SymbolSet, Fatal> {
         let len = class_len(text.rest()).unwrap_or(1);
         let key = text.rest()[..len].to_vec();
@@ -512,7 +512,7 @@ impl Parser {
         }
     }
 
-    /// `[:alpha:]` and the like.
+    /// Parses `[:alpha:]` and similar names.
     fn named(&mut self, text: &mut Text<'_>, set: &mut SymbolSet) {
         let len = named_len(text.rest()).unwrap_or(0);
         let name =
@@ -545,12 +545,12 @@ impl Parser {
     }
 }
 
-/// Whether the next `-` makes a range of the characters around it.
+/// Whether the next `-` forms a range.
 fn is_dash(text: &Text<'_>) -> bool {
     matches!(text.rest(), [b'-', next, ..] if !matches!(next, b']' | b'\n'))
 }
 
-/// The symbol of a character in a class or in quotes, where bytes beyond ASCII stand for themselves.
+/// The symbol of a character in a class or in quotes, where bytes beyond ASCII are literal.
 fn byte_symbol(char: Char) -> u16 {
     match char {
         Char::Escape(symbol @ 0x8000..) => symbol & 0xff,
@@ -596,7 +596,7 @@ fn named_len(bytes: &[u8]) -> Option<usize> {
     (len > 0 && inner.get(len..)?.starts_with(b":]")).then_some(len + 4)
 }
 
-/// The length of a class from its `[` up to the `]` that ends it; `None` if it has not one character.
+/// The length of a class from `[` to its closing `]`; `None` if it is empty.
 fn class_len(bytes: &[u8]) -> Option<usize> {
     let mut at = 1;
     loop {

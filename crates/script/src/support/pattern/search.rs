@@ -1,4 +1,4 @@
-//! What patterns are asked.
+//! Matching and searching.
 
 use super::Pattern;
 
@@ -15,9 +15,9 @@ impl Pattern {
         })
     }
 
-    /// `pattern in string`: whether a part of `string` matches.
+    /// `pattern in string`: whether a substring matches.
     ///
-    /// An empty string only has a match where the pattern asks for its end: `/$/`, but not `/a*/`.
+    /// An empty string matches only if the pattern requires its end: `/$/`, but not `/a*/`.
     #[must_use]
     pub fn is_in(&self, string: &[u8]) -> bool {
         let Some(matchers) = self.matchers() else { return true };
@@ -35,8 +35,8 @@ impl Pattern {
         })
     }
 
-    /// The length of the longest match that begins with the first byte; `begin` and `end` say whether `^` and `$` match at the
-    /// ends of `string`.
+    /// The length of the longest match at the beginning of `string`; `begin` and `end` are whether `^` and `$`
+    /// match at its ends.
     #[must_use]
     pub fn longest_prefix(&self, string: &[u8], begin: bool, end: bool) -> Option<usize> {
         let Some(matchers) = self.matchers() else { return Some(0) };
@@ -64,13 +64,14 @@ impl Pattern {
         })
     }
 
-    /// Longest matches from left to right that do not overlap (`find_all`, `find_all_ordered`); `^` matches in front of each byte.
+    /// Longest matches from left to right, without overlap (`find_all`, `find_all_ordered`); `^` matches before
+    /// each byte.
     #[must_use]
     pub fn find_all<'s>(&self, string: &'s [u8]) -> Vec<&'s [u8]> {
         let mut found = Vec::new();
         let mut at = 0;
         while at < string.len() {
-            at += self.not_first(&string[at..], true, true);
+            at += self.skippable(&string[at..], true, true);
             if at >= string.len() {
                 break;
             }
@@ -86,27 +87,27 @@ impl Pattern {
         found
     }
 
-    /// The first match at `offset` or behind it (`find_first`).
+    /// The first match at or after `offset` (`find_first`).
     #[must_use]
     pub fn find_first<'s>(&self, string: &'s [u8], offset: u64) -> Option<&'s [u8]> {
         let offset = usize::try_from(offset).ok()?;
-        (offset..string.len()).find_map(|at| self.at(string, at))
+        (offset..string.len()).find_map(|at| self.match_at(string, at))
     }
 
-    /// The match that begins last, at `offset` or behind it (`find_last`).
+    /// The match with the largest beginning at or after `offset` (`find_last`).
     #[must_use]
     pub fn find_last<'s>(&self, string: &'s [u8], offset: u64) -> Option<&'s [u8]> {
         let offset = usize::try_from(offset).ok()?;
-        (offset..string.len()).rev().find_map(|at| self.at(string, at))
+        (offset..string.len()).rev().find_map(|at| self.match_at(string, at))
     }
 
-    fn at<'s>(&self, string: &'s [u8], at: usize) -> Option<&'s [u8]> {
+    fn match_at<'s>(&self, string: &'s [u8], at: usize) -> Option<&'s [u8]> {
         let len = self.longest_prefix(&string[at..], true, true)?;
         Some(&string[at..at + len])
     }
 
-    /// The parts between matches that are not empty, and with `separators` also the matches: `split_string` (no maximum: 0),
-    /// `split_string1` (1), `split_string_all` (`separators`), `split_string_n`.
+    /// The parts between nonempty matches, and with `separators` also the matches: `split_string` (`max` 0, no
+    /// limit), `split_string1` (1), `split_string_all` (`separators`), `split_string_n`.
     #[must_use]
     pub fn split<'s>(&self, string: &'s [u8], separators: bool, max: u64) -> Vec<&'s [u8]> {
         let mut parts = Vec::new();
@@ -114,7 +115,7 @@ impl Pattern {
         parts
     }
 
-    /// The same; each part goes to `each`.
+    /// Like [`split`](Self::split), but passes each part to `each`.
     pub fn split_each<'s>(
         &self,
         string: &'s [u8],
@@ -139,23 +140,23 @@ impl Pattern {
         }
     }
 
-    /// `sub`, or with `all` `gsub`: matches that are not empty are replaced.
+    /// Replaces the first nonempty match (`sub`), or with `all` every one (`gsub`).
     ///
     /// # Errors
-    /// The length that was reached, where it is more than `most`.
+    /// The length of the result if it exceeds `max`.
     pub fn replace(
         &self,
         string: &[u8],
         by: &[u8],
         all: bool,
-        most: usize,
+        max: usize,
     ) -> Result<Vec<u8>, usize> {
         let mut result = Vec::with_capacity(string.len());
         let mut rest = string;
         let mut begin = true;
         while let Some((at, len)) = self.next_match(rest, &mut begin) {
             let length = result.len() + at + by.len();
-            if length > most {
+            if length > max {
                 return Err(length);
             }
             result.extend_from_slice(&rest[..at]);
@@ -169,7 +170,7 @@ impl Pattern {
         Ok(result)
     }
 
-    /// The next match that is not empty: its offset and length. `^` matches until a byte was passed over (`begin`).
+    /// Offset and length of the next nonempty match. `^` matches until a byte is skipped (`begin`).
     fn next_match(&self, string: &[u8], begin: &mut bool) -> Option<(usize, usize)> {
         let mut at = 0;
         while at < string.len() {
@@ -178,20 +179,21 @@ impl Pattern {
                 _ => {
                     *begin = false;
                     at += 1;
-                    at += self.not_first(string.get(at..).unwrap_or_default(), false, false);
+                    at += self.skippable(string.get(at..).unwrap_or_default(), false, false);
                 }
             }
         }
         None
     }
 
-    /// How many bytes at the start of `string` no match begins with; with `empty`, matches of nothing count.
-    fn not_first(&self, string: &[u8], begin: bool, empty: bool) -> usize {
+    /// The number of bytes at the beginning of `string` at which no match begins; with `empty`, empty matches
+    /// count as matches.
+    fn skippable(&self, string: &[u8], begin: bool, empty: bool) -> usize {
         let Some(matchers) = self.matchers() else { return 0 };
-        if empty && matchers.exact.matches_nothing(begin) {
+        if empty && matchers.exact.matches_empty(begin) {
             return 0;
         }
-        let skipped = matchers.exact.with_first(begin, |first| {
+        let skipped = matchers.exact.with_first_bytes(begin, |first| {
             string.iter().position(|byte| first[usize::from(*byte)]).unwrap_or(string.len())
         });
         skipped.unwrap_or(0)
@@ -204,7 +206,7 @@ impl Pattern {
 pub fn escape(string: &[u8]) -> Vec<u8> {
     let mut escaped = Vec::with_capacity(string.len());
     for byte in string {
-        // The end of a C string counts among the characters that are looked for.
+        // The search includes the NUL at the end of a C string.
         if b"^$-:\"\\/|*+?.(){}[]\0".contains(byte) {
             escaped.push(b'\\');
         }

@@ -1,11 +1,11 @@
-//! Several patterns matched at once.
+//! Simultaneous matching of several patterns.
 
 use super::dfa::{Dfa, DfaWalk, Position};
 use super::nfa::{BEGIN, Fragment};
 use super::parse::Parser;
 use super::{PatternStats, until_nul};
 
-/// The patterns of a `table[pattern]` or of a group of signatures in one automaton.
+/// The patterns of a `table[pattern]` or of a group of signatures, in one automaton.
 #[derive(Debug)]
 pub struct PatternSet {
     dfa: Option<Dfa>,
@@ -13,9 +13,9 @@ pub struct PatternSet {
 }
 
 impl PatternSet {
-    /// A set of the texts of patterns ([`Pattern::text`](super::Pattern::text)), which are numbered from 0 on.
+    /// A set of pattern texts ([`Pattern::text`](super::Pattern::text)), numbered from 0.
     ///
-    /// A text that is no pattern is left out and reported in [`errors`](Self::errors).
+    /// Invalid patterns are omitted and reported in [`errors`](Self::errors).
     #[must_use]
     pub fn new<T: AsRef<[u8]>>(texts: impl IntoIterator<Item = T>) -> Self {
         let mut parser = Parser::default();
@@ -36,7 +36,7 @@ impl PatternSet {
             }
             whole = joined.or(whole);
         }
-        // The begin of a string may always be passed over.
+        // The beginning of a string is optional.
         let begin = parser.nfa.symbol(BEGIN).and_then(|begin| parser.nfa.optional(begin)).ok();
         let dfa = whole.zip(begin).map(|(whole, begin)| {
             let start = parser.nfa.concatenate(begin, whole).start();
@@ -45,19 +45,19 @@ impl PatternSet {
         PatternSet { dfa, errors }
     }
 
-    /// Zeek's messages about texts that are no patterns, each with the number of its text.
+    /// Zeek's messages about invalid patterns, each with the number of its text.
     #[must_use]
     pub fn errors(&self) -> &[(u32, Vec<u8>)] {
         &self.errors
     }
 
-    /// The numbers of the patterns that match all of `string`, ascending.
+    /// The numbers of the patterns that match the whole `string`, ascending.
     #[must_use]
     pub fn matching(&self, string: &[u8]) -> Vec<u32> {
         self.on_match(string, |walk| walk.accepted().to_vec()).unwrap_or_default()
     }
 
-    /// Whether any pattern matches all of `string`: `string in t`.
+    /// Whether any pattern matches the whole `string`: `string in t`.
     #[must_use]
     pub fn matches(&self, string: &[u8]) -> bool {
         self.on_match(string, |walk| walk.accepts()).unwrap_or(false)
@@ -72,20 +72,20 @@ impl PatternSet {
         })
     }
 
-    /// Begins to match a stream that arrives in pieces, as signatures do.
+    /// Begins matching of a stream that arrives in pieces, as for signatures.
     #[must_use]
     pub fn stream(&self) -> Stream {
-        Stream { position: None, fed: 0, restarted: false, matches: Vec::new() }
+        Stream { position: None, consumed: 0, restarted: false, matches: Vec::new() }
     }
 
-    /// Adds a piece of a stream; `begin`: it is the first, `end`: it is the last. Returns whether a pattern matched that had not
-    /// matched before. A pattern that matches the empty string matches at the first piece, which alone is no new match, and
-    /// not after a [`restart`](Stream::restart), as in Zeek.
+    /// Matches a piece of a stream; `begin` marks the first, `end` the last. Returns whether a pattern matched
+    /// that had not matched before. As in Zeek, a pattern that matches the empty string matches at the first
+    /// piece, which alone is no new match, and not after a [`restart`](Stream::restart).
     pub fn feed(&self, stream: &mut Stream, piece: &[u8], begin: bool, end: bool) -> bool {
         let Some(dfa) = &self.dfa else { return false };
         let is_first = stream.position.is_none() && !stream.restarted;
         let mut position = stream.position.take().unwrap_or_else(|| dfa.begin());
-        let Stream { fed, matches, .. } = stream;
+        let Stream { consumed, matches, .. } = stream;
         let before = matches.len();
         let mut begun = 0;
         dfa.resume(&mut position, |walk| {
@@ -102,8 +102,8 @@ impl PatternSet {
             }
             if begin {
                 walk.begin();
-                note(walk, *fed);
-                *fed += 1;
+                note(walk, *consumed);
+                *consumed += 1;
             }
             for byte in piece {
                 if walk.is_dead() {
@@ -111,14 +111,14 @@ impl PatternSet {
                 }
                 walk.byte(*byte);
                 if walk.accepts() {
-                    note(walk, *fed);
+                    note(walk, *consumed);
                 }
-                *fed += 1;
+                *consumed += 1;
             }
             if end && !walk.is_dead() {
                 walk.end();
-                note(walk, *fed);
-                *fed += 1;
+                note(walk, *consumed);
+                *consumed += 1;
             }
         });
         stream.position = Some(position);
@@ -133,27 +133,28 @@ impl PatternSet {
     }
 }
 
-/// A stream that a [`PatternSet`] is matched against.
+/// Matching state of a stream.
 #[derive(Clone, Debug)]
 pub struct Stream {
     position: Option<Position>,
-    fed: u64,
+    consumed: u64,
     restarted: bool,
     matches: Vec<(u32, u64)>,
 }
 
 impl Stream {
-    /// The patterns that matched so far, in the order in which they did, each with the place of the symbol that completed its first
-    /// match: bytes are symbols, and so are the begin and the end of the data. After a begin that is the number of bytes.
+    /// The patterns that matched, in order, each with the position of the symbol that completed its first
+    /// match. Symbols are the bytes and the beginning and end of the data; if the beginning was consumed, the
+    /// position is the number of bytes.
     #[must_use]
     pub fn matches(&self) -> &[(u32, u64)] {
         &self.matches
     }
 
-    /// Starts over, keeping what matched.
+    /// Restarts matching and keeps earlier matches.
     pub fn restart(&mut self) {
         self.restarted |= self.position.is_some();
         self.position = None;
-        self.fed = 0;
+        self.consumed = 0;
     }
 }

@@ -38,7 +38,7 @@ fn all_of_a_string_or_a_part_of_it() {
 }
 
 #[test]
-fn an_empty_match_needs_a_byte_or_the_end() {
+fn an_empty_match_needs_a_byte_or_an_anchor() {
     assert!(!p("a*").is_in(b""));
     assert!(p("a*").is_in(b"b"));
     assert!(p("$").is_in(b""));
@@ -47,7 +47,7 @@ fn an_empty_match_needs_a_byte_or_the_end() {
 }
 
 #[test]
-fn texts_are_those_that_are_printed() {
+fn texts_are_printed() {
     assert_eq!(p("a/").text(), b"^?(a/)$?");
     assert_eq!(p("a").anywhere_text(), b"^?(.|\\n)*(a)");
     assert_eq!(i("a").text(), b"(?i:^?(a)$?)");
@@ -163,7 +163,7 @@ fn escapes() {
         // Octal digits beyond three belong to the escape.
         (r"\1019x", b"A9x"),
         (r"\10112", b"A"),
-        // Letters that other dialects give a meaning stand for themselves.
+        // Letters with a meaning in other dialects are literal.
         (r"\s\d\w", b"sdw"),
         (r"\X41", b"X"),
         ("\"a.b\\\"\"", b"a.b\""),
@@ -171,7 +171,7 @@ fn escapes() {
     ] {
         assert!(p(body).matches(string), "{body}");
     }
-    // The numbers of the ends of a string.
+    // The numbers of the symbols for the ends of a string.
     assert!(p(r"\400ab\401").matches(b"ab"));
     let odd = Pattern::new(br"a\xgb", Modes::default());
     assert!(odd.is_valid());
@@ -179,7 +179,7 @@ fn escapes() {
 }
 
 #[test]
-fn what_is_no_pattern_is_reported() {
+fn invalid_patterns_are_reported() {
     assert_eq!(
         errors(b"a{6,5}"),
         [
@@ -232,7 +232,7 @@ fn what_is_no_pattern_is_reported() {
     ] {
         assert!(!errors(body.as_bytes()).is_empty() || body == "a)(b*", "{body}");
     }
-    // A text that is no pattern acts as one that matches only the empty string, and is in every string.
+    // An invalid pattern matches only the empty string, and is in every string.
     let broken = Pattern::new(b"(", Modes::default());
     assert!(
         !broken.is_valid() && broken.matches(b"") && !broken.matches(b"x") && broken.is_in(b"x")
@@ -313,7 +313,7 @@ fn streams_match_in_pieces() {
     assert!(!set.feed(&mut other, b"end", true, false));
     assert!(set.feed(&mut other, b"", false, true));
     assert_eq!(other.matches(), [(2, 4)]);
-    // The empty string is no new match, and restarts do not match it again.
+    // The empty string is no new match, and a restart does not match it again.
     let set = PatternSet::new(["x*", "^y*"]);
     let mut stream = set.stream();
     assert!(!set.feed(&mut stream, b"", false, false));
@@ -325,8 +325,8 @@ fn streams_match_in_pieces() {
 }
 
 #[test]
-fn states_are_dropped_where_they_become_many() {
-    // An automaton of 2^17 states or so.
+fn states_are_dropped_beyond_the_limit() {
+    // An automaton of about 2^17 states.
     let many = p("(a|b)*a(a|b){16}");
     let mut x = 1_u32;
     let mut string = vec![0; 300_000];
@@ -370,11 +370,11 @@ proptest! {
         let ours = Pattern::new(body.as_bytes(), Modes::default());
         let theirs = regex::bytes::Regex::new(&format!("(?-u)(?:{body})")).unwrap();
         let from_begin = regex::bytes::Regex::new(&format!(r"(?-u)\A(?:{body})")).unwrap();
-        // What speeds searches up comes after some of them.
+        // Search accelerators are computed only after several searches.
         for string in &strings {
             let string = string.as_bytes();
             prop_assert_eq!(ours.is_in(string), theirs.is_match(string), "{:?}", string);
-            // Longest matches, by trying all ends.
+            // The longest match, by trying all ends.
             let longest = |from: usize| (from..=string.len()).rev().find(|to| {
                 let whole = regex::bytes::Regex::new(&format!(r"(?-u)\A(?:{body})\z"));
                 whole.is_ok_and(|whole| whole.is_match(&string[from..*to]))
@@ -395,7 +395,7 @@ proptest! {
     }
 
     #[test]
-    fn anything_is_parsed_without_panic(body: Vec<u8>, string: Vec<u8>) {
+    fn any_bytes_are_parsed_without_panic(body: Vec<u8>, string: Vec<u8>) {
         let pattern = Pattern::new(&body, Modes { ignore_case: true, single_line: false });
         let _ = (pattern.matches(&string), pattern.is_in(&string), pattern.find_all(&string));
     }

@@ -1,45 +1,44 @@
-//! Common parts of two strings: Smith and Waterman's local alignment.
+//! Common substrings of two strings: Smith-Waterman local alignment.
 
-/// A part that both strings have.
+/// A common substring.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Substring {
-    /// The part.
+    /// The substring.
     pub bytes: Vec<u8>,
-    /// Where it begins in the first and in the second string, from 0 on.
+    /// Its offsets in the first and in the second string.
     pub at: [usize; 2],
     /// Whether it begins a new alignment.
     pub begins: bool,
 }
 
-/// Places in the matrix at most: 64 million, of 12 bytes each.
-const PLACES_MAX: usize = 1 << 26;
+/// Maximum size of the matrix: 64 million cells of 12 bytes.
+const MAX_CELLS: usize = 1 << 26;
 
 #[derive(Clone, Copy, Default)]
 struct MatrixCell {
     score: i32,
-    /// The place that leads here; 0 is none.
+    /// Index of the preceding cell; 0 for none.
     before: u32,
     matches: bool,
     visited: bool,
 }
 
 struct Matrix<'s> {
-    places: Vec<MatrixCell>,
+    cells: Vec<MatrixCell>,
     columns: usize,
     first: &'s [u8],
 }
 
-/// The parts of at least `min_len` bytes that `first` and `second` have in common: of the best alignment or, with `repeated`, of all
-/// that are not part of another. Strings whose lengths multiply to more than 64 million have none.
+/// The common substrings of at least `min_len` bytes: those of the best alignment or, with `repeated`, all that
+/// are not part of another. Empty if the product of the lengths exceeds 64 million.
 #[must_use]
 pub fn smith_waterman(first: &[u8], second: &[u8], min_len: u64, repeated: bool) -> Vec<Substring> {
     let min_len = usize::try_from(min_len).unwrap_or(usize::MAX);
     let (rows, columns) = (first.len() + 1, second.len() + 1);
-    if first.len() < min_len || second.len() < min_len || rows.saturating_mul(columns) > PLACES_MAX
-    {
+    if first.len() < min_len || second.len() < min_len || rows.saturating_mul(columns) > MAX_CELLS {
         return Vec::new();
     }
-    let mut places = vec![MatrixCell::default(); rows * columns];
+    let mut cells = vec![MatrixCell::default(); rows * columns];
     let (mut best, mut best_score) = (0, 1);
     for (i, x) in first.iter().enumerate() {
         for (j, y) in second.iter().enumerate() {
@@ -47,19 +46,19 @@ pub fn smith_waterman(first: &[u8], second: &[u8], min_len: u64, repeated: bool)
             let (diagonal, left, top) = (at - columns - 1, at - 1, at - columns);
             let matches = x == y;
             let (score, before) = if matches {
-                // A match that continues a chain counts more.
-                (places[diagonal].score + if places[diagonal].matches { 100 } else { 1 }, diagonal)
+                // A match that continues a sequence of matches has a higher score.
+                (cells[diagonal].score + if cells[diagonal].matches { 100 } else { 1 }, diagonal)
             } else {
-                let score = places[top].score.max(places[left].score).max(places[diagonal].score);
-                (score, if score == places[top].score { top } else { left })
+                let score = cells[top].score.max(cells[left].score).max(cells[diagonal].score);
+                (score, if score == cells[top].score { top } else { left })
             };
-            places[at] = MatrixCell { score, before: before as u32, matches, visited: false };
+            cells[at] = MatrixCell { score, before: before as u32, matches, visited: false };
             if score > best_score {
                 (best, best_score) = (at, score);
             }
         }
     }
-    let mut matrix = Matrix { places, columns, first };
+    let mut matrix = Matrix { cells, columns, first };
     let mut found = Vec::new();
     if repeated {
         matrix.collect_all(rows, min_len, &mut found);
@@ -72,7 +71,7 @@ pub fn smith_waterman(first: &[u8], second: &[u8], min_len: u64, repeated: bool)
 }
 
 impl Matrix<'_> {
-    /// The parts of the alignment that ends at a place, the last one first.
+    /// The substrings of the alignment that ends at a cell, the last one first.
     fn collect(&mut self, end: usize, min_len: usize) -> Vec<Substring> {
         let mut found = Vec::new();
         let mut part = Vec::new();
@@ -85,9 +84,9 @@ impl Matrix<'_> {
         };
         loop {
             let columns = self.columns;
-            let Some(place) = self.places.get_mut(at) else { break };
-            place.visited = true;
-            if place.matches {
+            let Some(cell) = self.cells.get_mut(at) else { break };
+            cell.visited = true;
+            if cell.matches {
                 (row, column) = (at / columns, at % columns);
                 part.extend(self.first.get(row - 1));
             } else {
@@ -96,11 +95,11 @@ impl Matrix<'_> {
                 }
                 part.clear();
             }
-            // The first row and column lead nowhere.
+            // Cells of the first row and column have no predecessor.
             if at < columns || at.is_multiple_of(columns) {
                 break;
             }
-            at = self.places[at].before as usize;
+            at = self.cells[at].before as usize;
         }
         if !part.is_empty() {
             finish(&mut part, row, column);
@@ -116,7 +115,7 @@ impl Matrix<'_> {
         for row in (1..rows).rev() {
             for column in (1..self.columns).rev() {
                 let at = row * self.columns + column;
-                if !self.places[at].matches || self.places[at].visited {
+                if !self.cells[at].matches || self.cells[at].visited {
                     continue;
                 }
                 let new = self.collect(at, min_len);

@@ -1,8 +1,8 @@
-//! Base64 with any alphabet.
+//! Base64 with a configurable alphabet.
 
 const STANDARD: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// `data` in base64; with the standard alphabet unless another is given.
+/// Encodes `data`; with the standard alphabet unless another is given.
 #[must_use]
 pub fn encode(data: &[u8], alphabet: Option<&[u8; 64]>) -> Vec<u8> {
     let alphabet = alphabet.unwrap_or(STANDARD);
@@ -18,8 +18,8 @@ pub fn encode(data: &[u8], alphabet: Option<&[u8; 64]>) -> Vec<u8> {
     text
 }
 
-/// Decodes base64. Returns the bytes, `None` if the text is not base64, and the messages to report:
-/// the first error, and that the last group is incomplete, which is padded.
+/// Decodes base64. Returns the bytes, or `None` if the text is not base64, and messages to report: the first
+/// error, and that the last group was incomplete and was padded.
 #[must_use]
 pub fn decode(text: &[u8], alphabet: Option<&[u8; 64]>) -> (Option<Vec<u8>>, Vec<String>) {
     let mut decoder = Decoder::new(alphabet.unwrap_or(STANDARD));
@@ -40,7 +40,7 @@ pub fn decode(text: &[u8], alphabet: Option<&[u8; 64]>) -> (Option<Vec<u8>>, Vec
     (Some(decoder.bytes), decoder.messages)
 }
 
-/// Whether a text is base64, but for its last group.
+/// Whether a text is base64; the last group may be incomplete.
 #[must_use]
 pub fn is_valid(text: &[u8], alphabet: Option<&[u8; 64]>) -> bool {
     let mut decoder = Decoder::new(alphabet.unwrap_or(STANDARD));

@@ -1,4 +1,4 @@
-//! Values from text: numbers, addresses, subnets, ports.
+//! Parsing of values from text: numbers, addresses, subnets, ports.
 //!
 //! ```
 //! use gannet_script::support::text::convert;
@@ -33,7 +33,7 @@ impl From<Transport> for crate::literal::Protocol {
     }
 }
 
-/// The nearest whole number, an even one between two; the lowest one where it is out of range, as processors have it.
+/// The nearest integer, ties to even; `i64::MIN` if out of range, like the conversion instruction of x86.
 ///
 /// ```
 /// use gannet_script::support::text::convert::rounded;
@@ -44,7 +44,7 @@ impl From<Transport> for crate::literal::Protocol {
 #[must_use]
 pub fn rounded(number: f64) -> i64 {
     let whole = number.round_ties_even();
-    // Both bounds are powers of two, so that they are exact.
+    // Both bounds are powers of two and so exact.
     let fits = (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&whole);
     if fits { whole as i64 } else { i64::MIN }
 }
@@ -62,7 +62,8 @@ fn skip_blanks(text: &[u8]) -> &[u8] {
     &text[blanks..]
 }
 
-/// Sign, magnitude (`None` beyond 64 bits) and rest of a number as C's `strtoll` reads it; `None` where there are no digits.
+/// Sign, magnitude (`None` beyond 64 bits) and remaining text of a number, parsed like C's `strtoll`; `None`
+/// without digits.
 pub(crate) fn scan(text: &[u8], base: u64) -> Option<(bool, Option<u64>, &[u8])> {
     let mut rest = skip_blanks(text);
     let negative = rest.first() == Some(&b'-');
@@ -89,8 +90,8 @@ pub(crate) fn scan(text: &[u8], base: u64) -> Option<(bool, Option<u64>, &[u8])>
     (digits > 0).then(|| (negative, value, &rest[digits..]))
 }
 
-/// `to_int`: a number with blanks around it, limited to 64 bits. Blanks alone are 0, nothing at all is no number
-/// ("bad conversion to integer").
+/// `to_int`: a number with optional surrounding blanks, saturated to 64 bits. Blanks alone are 0; empty text is
+/// an error ("bad conversion to integer").
 #[must_use]
 pub fn int(text: &[u8], base: u64) -> Option<i64> {
     let text = until_nul(text);
@@ -103,7 +104,7 @@ pub fn int(text: &[u8], base: u64) -> Option<i64> {
     (!text.is_empty() && rest.iter().all(|byte| is_blank(*byte))).then_some(value)
 }
 
-/// `to_count`: the same without sign; a negative number wraps ("bad conversion to count").
+/// `to_count`: like [`int`], unsigned; a negative number wraps ("bad conversion to count").
 #[must_use]
 pub fn count(text: &[u8], base: u64) -> Option<u64> {
     let text = until_nul(text);
@@ -116,7 +117,8 @@ pub fn count(text: &[u8], base: u64) -> Option<u64> {
     (!text.is_empty() && rest.iter().all(|byte| is_blank(*byte))).then_some(value)
 }
 
-/// `to_double`: a number with nothing behind it, also in hexadecimal, infinite or none ("bad conversion to double").
+/// `to_double`: a number without following text, also hexadecimal, infinite or NaN ("bad conversion to
+/// double").
 #[must_use]
 pub fn double(text: &[u8]) -> Option<f64> {
     let text = std::str::from_utf8(skip_blanks(until_nul(text))).ok()?;
@@ -149,7 +151,8 @@ fn hex_double(text: &str) -> Option<f64> {
     Some(value * 2_f64.powi(exponent.saturating_sub(4 * fraction.len() as i32)))
 }
 
-/// An address in sixteen bytes, IPv4 mapped; leading zeros of IPv4 are allowed ("failed converting string to IP address").
+/// An address as sixteen bytes, IPv4 mapped; leading zeros are allowed in IPv4 ("failed converting string to IP
+/// address").
 #[must_use]
 pub fn addr(text: &[u8]) -> Option<[u8; 16]> {
     if text.contains(&b':') {
@@ -172,8 +175,8 @@ pub fn addr(text: &[u8]) -> Option<[u8; 16]> {
     rest.is_empty().then_some(address)
 }
 
-/// A subnet: the address without its host bits, and the width as printed, out of 32 bits for IPv4
-/// ("failed converting string to IP prefix").
+/// A subnet: the address without its host bits, and the prefix length as printed, at most 32 for IPv4 ("failed
+/// converting string to IP prefix").
 #[must_use]
 pub fn subnet(text: &[u8]) -> Option<([u8; 16], u8)> {
     let (prefix, bits) = prefix(text)?;
@@ -181,7 +184,7 @@ pub fn subnet(text: &[u8]) -> Option<([u8; 16], u8)> {
     Some((prefix, if is_v4 && bits >= 96 { bits - 96 } else { bits }))
 }
 
-/// The same with the width of 128 bits, whatever the address.
+/// Like [`subnet`], with the prefix length relative to 128 bits for all addresses.
 #[must_use]
 pub fn prefix(text: &[u8]) -> Option<([u8; 16], u8)> {
     let slash = text.iter().position(|byte| *byte == b'/')?;
@@ -191,7 +194,7 @@ pub fn prefix(text: &[u8]) -> Option<([u8; 16], u8)> {
         Some((true, Some(1..), _)) => return None,
         Some((_, value, _)) => u8::try_from(value?).ok()?,
     };
-    // A width behind an address in the form of IPv6 counts all 128 bits.
+    // The prefix length after an address in IPv6 notation is relative to 128 bits.
     let v4 = !text.contains(&b':');
     if width > if v4 { 32 } else { 128 } {
         return None;
@@ -201,7 +204,7 @@ pub fn prefix(text: &[u8]) -> Option<([u8; 16], u8)> {
     Some(((u128::from_be_bytes(address) & mask).to_be_bytes(), bits as u8))
 }
 
-/// `to_port`: the number, which may be too large for a port, and the protocol.
+/// `to_port`: the number, which may exceed the range of ports, and the protocol.
 #[must_use]
 pub fn port(text: &[u8]) -> Option<(i64, Transport)> {
     if text.is_empty() || text.len() >= 10 {
@@ -219,8 +222,8 @@ pub fn port(text: &[u8]) -> Option<(i64, Transport)> {
     Some((if negative { -value } else { value }, transport))
 }
 
-/// `bytestring_to_count`: up to eight bytes ("unsupported byte length for bytestring_to_count").
-/// A length that is no power of two is converted in the same way.
+/// `bytestring_to_count`: up to eight bytes ("unsupported byte length for bytestring_to_count"). Lengths that
+/// are not a power of two are accepted, too.
 #[must_use]
 pub fn bytes_to_count(bytes: &[u8], little_endian: bool) -> Option<u64> {
     if bytes.len() > 8 {
@@ -230,7 +233,7 @@ pub fn bytes_to_count(bytes: &[u8], little_endian: bool) -> Option<u64> {
     Some(if little_endian { bytes.iter().rev().fold(0, join) } else { bytes.iter().fold(0, join) })
 }
 
-/// `ptr_name_to_addr`: the address of a name under `in-addr.arpa` or `ip6.arpa` ("bad PTR name").
+/// `ptr_name_to_addr`: the address for a name under `in-addr.arpa` or `ip6.arpa` ("bad PTR name").
 #[must_use]
 pub fn ptr_name(name: &[u8]) -> Option<[u8; 16]> {
     let name = until_nul(name);
@@ -265,7 +268,7 @@ pub fn to_ptr_name(address: [u8; 16]) -> String {
     name + "ip6.arpa"
 }
 
-/// The host and port of an FTP command: `10,0,0,1,4,31`.
+/// The host and port of an FTP `PORT` argument: `10,0,0,1,4,31`.
 #[must_use]
 pub fn ftp_port(text: &[u8]) -> Option<([u8; 4], u16)> {
     if text.len() < 11 {
@@ -285,7 +288,8 @@ pub fn ftp_port(text: &[u8]) -> Option<([u8; 4], u16)> {
     Some(([a, b, c, d], u16::from_be_bytes([high, low])))
 }
 
-/// The host and port in the reply to `PASV`: behind a parenthesis, behind `PORT`, or the first numbers with commas.
+/// The host and port in the reply to `PASV`: after a parenthesis, after `PORT`, or the first comma-separated
+/// numbers.
 #[must_use]
 pub fn ftp_pasv(reply: &[u8]) -> Option<([u8; 4], u16)> {
     let reply = until_nul(reply);

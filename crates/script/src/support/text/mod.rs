@@ -1,4 +1,4 @@
-//! The string functions of the language that need more than a line: comparing, cutting, padding, encoding.
+//! String functions of the language: comparison, substrings, padding, encodings.
 //!
 //! ```
 //! use gannet_script::support::text;
@@ -18,7 +18,7 @@ pub use align::{Substring, smith_waterman};
 
 use std::io::Write;
 
-/// The number of bytes to insert, remove or replace that make `a` of `b`.
+/// The Levenshtein distance: the number of bytes to insert, remove or replace to turn `a` into `b`.
 #[must_use]
 pub fn levenshtein(a: &[u8], b: &[u8]) -> u64 {
     let mut row: Vec<u64> = (0..=b.len() as u64).collect();
@@ -36,7 +36,7 @@ pub fn levenshtein(a: &[u8], b: &[u8]) -> u64 {
     row.last().copied().unwrap_or(0)
 }
 
-/// `string` where each `erase` removes itself and the byte in front of it.
+/// `string` with each `erase` byte removed together with the byte before it.
 #[must_use]
 pub fn edit(string: &[u8], erase: u8) -> Vec<u8> {
     let mut edited = Vec::with_capacity(string.len());
@@ -50,10 +50,10 @@ pub fn edit(string: &[u8], erase: u8) -> Vec<u8> {
     edited
 }
 
-/// `sub_bytes(string, start, len)`: 1 is the first byte, 0 too; a negative length goes to the end.
+/// `sub_bytes(string, start, len)`: the first byte has number 1 (or 0); a negative length extends to the end.
 #[must_use]
 pub fn sub_bytes(string: &[u8], start: u64, len: i64) -> &[u8] {
-    // As in Zeek, both have 32 bits.
+    // As in Zeek, both are truncated to 32 bits.
     let start = usize::try_from(start.saturating_sub(1) as i32).unwrap_or(usize::MAX);
     let Some(rest) = string.get(start..) else { return b"" };
     match usize::try_from(len as i32) {
@@ -62,7 +62,7 @@ pub fn sub_bytes(string: &[u8], start: u64, len: i64) -> &[u8] {
     }
 }
 
-/// The first place of `part` in `string`.
+/// The offset of the first occurrence of `part` in `string`.
 #[must_use]
 pub fn find(string: &[u8], part: &[u8]) -> Option<usize> {
     match part {
@@ -71,14 +71,14 @@ pub fn find(string: &[u8], part: &[u8]) -> Option<usize> {
     }
 }
 
-/// Longest strings in which parts are found without a search that is prepared first.
-const SCANNED: usize = 128;
+/// Maximum length of strings that are scanned without building a searcher.
+const MAX_SCANNED: usize = 128;
 
 /// Whether `part` is in `string`.
 #[must_use]
 pub fn contains(string: &[u8], part: &[u8]) -> bool {
     let [first, rest @ ..] = part else { return true };
-    if string.len() > SCANNED {
+    if string.len() > MAX_SCANNED {
         return memchr::memmem::find(string, part).is_some();
     }
     let mut left = string;
@@ -94,7 +94,7 @@ pub fn contains(string: &[u8], part: &[u8]) -> bool {
     false
 }
 
-/// The last place of `part` in `string`.
+/// The offset of the last occurrence of `part` in `string`.
 #[must_use]
 pub fn rfind(string: &[u8], part: &[u8]) -> Option<usize> {
     match part {
@@ -103,15 +103,17 @@ pub fn rfind(string: &[u8], part: &[u8]) -> Option<usize> {
     }
 }
 
-/// Why `find_str` and `rfind_str` did not search.
+/// The error of `find_str` and `rfind_str` for an invalid range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadRange;
 
-/// `find_str`, or with `last` `rfind_str`: the place of `part` in what begins at `start` and is `end` long, -1 where there is none.
+/// `find_str`, or with `last` `rfind_str`: the offset of `part` in the range from `start` of length `end`; -1
+/// if not found.
 ///
 /// # Errors
 ///
-/// Where `end` is in front of `start`: Zeek reports "find_str: end position must be greater than start position" and returns -1.
+/// If `end` precedes `start`: Zeek reports "find_str: end position must be greater than start position" and
+/// returns -1.
 pub fn find_str(
     string: &[u8],
     part: &[u8],
@@ -132,7 +134,7 @@ pub fn find_str(
     if end - start + 1 < part.len() as i64 {
         return Ok(-1);
     }
-    // The end counts from the start on.
+    // As in Zeek, the end is relative to the start.
     let rest = &string[start as usize..];
     let searched = &rest[..rest.len().min(end as usize)];
     let search = if last { rfind } else { find };
@@ -144,7 +146,7 @@ pub fn find_str(
     Ok(found.map_or(-1, |at| at as i64 + start))
 }
 
-/// How often `part` is in `string`, places that overlap counted once. An empty part is in front of no byte.
+/// The number of occurrences of `part` in `string` without overlap; 0 for an empty part.
 #[must_use]
 pub fn count_substr(string: &[u8], part: &[u8]) -> u64 {
     let mut count = 0;
@@ -158,18 +160,18 @@ pub fn count_substr(string: &[u8], part: &[u8]) -> u64 {
     count
 }
 
-/// `string` with each `from` replaced.
+/// `string` with each occurrence of `from` replaced by `to`.
 ///
 /// # Errors
-/// The length that was reached, where it is more than `most`.
-pub fn replace_all(string: &[u8], from: &[u8], to: &[u8], most: usize) -> Result<Vec<u8>, usize> {
+/// The length of the result if it exceeds `max`.
+pub fn replace_all(string: &[u8], from: &[u8], to: &[u8], max: usize) -> Result<Vec<u8>, usize> {
     let mut result = Vec::with_capacity(string.len());
     let mut rest = string;
     while !from.is_empty()
         && let Some(at) = find(rest, from)
     {
         let length = result.len() + at + to.len();
-        if length > most {
+        if length > max {
             return Err(length);
         }
         result.extend_from_slice(&rest[..at]);
@@ -180,20 +182,20 @@ pub fn replace_all(string: &[u8], from: &[u8], to: &[u8], most: usize) -> Result
     Ok(result)
 }
 
-/// `strip`: without blanks at both ends. One blank alone leaves an empty string.
+/// `strip`: removes blanks at both ends. A single blank yields an empty string.
 #[must_use]
 pub fn strip(string: &[u8]) -> &[u8] {
     let blank = |byte: &u8| matches!(byte, b' ' | 0x09..=0x0d);
     lstrip_with(rstrip_with(string, blank), blank)
 }
 
-/// `lstrip` of any of `chars`.
+/// `lstrip`: removes leading bytes in `chars`.
 #[must_use]
 pub fn lstrip<'s>(string: &'s [u8], chars: &[u8]) -> &'s [u8] {
     lstrip_with(string, |byte| chars.contains(byte))
 }
 
-/// `rstrip` of any of `chars`.
+/// `rstrip`: removes trailing bytes in `chars`.
 #[must_use]
 pub fn rstrip<'s>(string: &'s [u8], chars: &[u8]) -> &'s [u8] {
     rstrip_with(string, |byte| chars.contains(byte))
@@ -209,7 +211,7 @@ fn rstrip_with(string: &[u8], strips: impl Fn(&u8) -> bool) -> &[u8] {
     &string[..to]
 }
 
-/// `string_fill(len, source)`: `source` over and over, its last byte a NUL.
+/// `string_fill(len, source)`: `source` repeated, with a NUL as the last byte.
 #[must_use]
 pub fn string_fill(len: usize, source: &[u8]) -> Vec<u8> {
     let mut filled: Vec<u8> = source.iter().copied().cycle().take(len).collect();
@@ -220,7 +222,7 @@ pub fn string_fill(len: usize, source: &[u8]) -> Vec<u8> {
     filled
 }
 
-/// `string` in double quotes for a shell.
+/// `string` in double quotes, escaped for a shell.
 #[must_use]
 pub fn safe_shell_quote(string: &[u8]) -> Vec<u8> {
     let mut quoted = vec![b'"'];
@@ -234,7 +236,7 @@ pub fn safe_shell_quote(string: &[u8]) -> Vec<u8> {
     quoted
 }
 
-/// The first letter of each word in upper case; words are separated by blanks.
+/// Converts the first letter of each word to upper case; words are separated by blanks.
 #[must_use]
 pub fn to_title(string: &[u8]) -> Vec<u8> {
     let mut title = string.to_vec();
@@ -248,7 +250,7 @@ pub fn to_title(string: &[u8]) -> Vec<u8> {
     title
 }
 
-/// Each letter in the other case.
+/// Swaps upper and lower case of each letter.
 #[must_use]
 pub fn swap_case(string: &[u8]) -> Vec<u8> {
     string.iter().map(|byte| if byte.is_ascii_alphabetic() { byte ^ 0x20 } else { *byte }).collect()
@@ -276,7 +278,8 @@ pub fn remove_suffix<'s>(mut string: &'s [u8], suffix: &[u8]) -> &'s [u8] {
     string
 }
 
-/// `str_split_indices(string, indices)`. Indices out of range count as 0; where one index alone is given, the part behind it is empty.
+/// `str_split_indices(string, indices)`. Indices out of range count as 0; with a single index, the part after
+/// it is empty.
 #[must_use]
 pub fn split_indices<'s>(string: &'s [u8], indices: &[u64]) -> Vec<&'s [u8]> {
     if indices.is_empty() {
@@ -288,7 +291,7 @@ pub fn split_indices<'s>(string: &'s [u8], indices: &[u64]) -> Vec<&'s [u8]> {
     all.sort_unstable();
     let mut starts = all.clone();
     starts.dedup();
-    // The position behind the starts ends the last part, unless it precedes it.
+    // The last part ends at the sorted index after those of the starts, unless that precedes it.
     let behind = all.get(starts.len()).copied();
     let ends = starts.iter().skip(1).copied().map(Some).chain([behind]);
     let part = |(start, end): (&usize, Option<usize>)| match end {
@@ -310,7 +313,7 @@ pub fn to_hex(bytes: &[u8]) -> Vec<u8> {
 
 const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
-/// Bytes from hexadecimal digits. A pair of which only the first is a digit counts as that digit.
+/// Decodes hexadecimal digits. A pair of which only the first is a digit has the value of that digit.
 ///
 /// # Errors
 ///
@@ -332,7 +335,7 @@ pub fn from_hex(hex: &[u8]) -> Result<Vec<u8>, String> {
     bytes.ok_or_else(|| format!("Could not read hex element from input {}", shown()))
 }
 
-/// Sixteen bytes a line, in hexadecimal and as printable characters.
+/// A dump with sixteen bytes per line, in hexadecimal and as printable characters.
 #[must_use]
 pub fn hexdump(data: &[u8]) -> Vec<u8> {
     let mut dump = Vec::with_capacity(data.len().div_ceil(16) * 74);
@@ -354,14 +357,14 @@ pub fn hexdump(data: &[u8]) -> Vec<u8> {
         dump.push(b'\n');
     }
     if dump.is_empty() {
-        // As in Zeek, room for digits that are not there.
+        // As in Zeek, blanks fill the column of the digits.
         dump.extend_from_slice(&[b' '; 50]);
         dump.push(b'\n');
     }
     dump
 }
 
-/// A URI without its escapes (`%20`, `%u0020`).
+/// Decodes the escapes of a URI (`%20`, `%u0020`).
 #[must_use]
 pub fn unescape_uri(uri: &[u8]) -> Vec<u8> {
     let hex = |byte: &u8| char::from(*byte).to_digit(16).map(|digit| digit as u8);
@@ -375,7 +378,7 @@ pub fn unescape_uri(uri: &[u8]) -> Vec<u8> {
                 plain.extend_from_slice(rest);
                 return plain;
             }
-            // The first of two is ignored.
+            // The first of two `%` is ignored.
             [b'%', b'%', ..] => &rest[1..],
             [b'%', a, b, after @ ..] if pair(a, b).is_some() => {
                 plain.extend(pair(a, b));
@@ -402,7 +405,7 @@ pub fn unescape_uri(uri: &[u8]) -> Vec<u8> {
     }
 }
 
-/// `decode_netbios_name`: the name of 32 letters from A to P, without blanks at its end; empty where it is none.
+/// `decode_netbios_name`: decodes 32 letters from A to P, without trailing blanks; empty if invalid.
 #[must_use]
 pub fn decode_netbios_name(name: &[u8]) -> Vec<u8> {
     let Ok(name) = <&[u8; 32]>::try_from(name) else { return Vec::new() };
@@ -418,7 +421,7 @@ pub fn decode_netbios_name(name: &[u8]) -> Vec<u8> {
         }
         decoded.push(byte);
     }
-    // The sixteenth byte is the type.
+    // The sixteenth byte is the type of the name.
     decoded.truncate(15);
     while matches!(decoded.last(), Some(b' ' | 0)) {
         decoded.pop();
@@ -426,7 +429,7 @@ pub fn decode_netbios_name(name: &[u8]) -> Vec<u8> {
     decoded
 }
 
-/// `decode_netbios_name_type`: 256 where the name is none.
+/// `decode_netbios_name_type`: 256 if the name is invalid.
 #[must_use]
 pub fn netbios_name_type(name: &[u8]) -> u64 {
     let letters = |byte: &u8| (b'A'..=b'P').contains(&byte.to_ascii_uppercase());
@@ -439,7 +442,7 @@ pub fn netbios_name_type(name: &[u8]) -> u64 {
     }
 }
 
-/// `uuid_to_string` of sixteen bytes, the first three numbers of it in the order of little-endian machines.
+/// `uuid_to_string` of sixteen bytes; the first three fields are little-endian.
 #[must_use]
 pub fn uuid(bytes: &[u8]) -> String {
     let Ok(b) = <&[u8; 16]>::try_from(bytes) else { return "<Invalid UUID>".to_owned() };
@@ -457,7 +460,7 @@ pub fn uuid(bytes: &[u8]) -> String {
     text
 }
 
-/// `file_mode`: permissions as `ls` writes them.
+/// `file_mode`: permissions in the notation of `ls`.
 #[must_use]
 pub fn file_mode(mode: u64) -> String {
     let mut text = String::with_capacity(9);
@@ -477,7 +480,7 @@ pub fn file_mode(mode: u64) -> String {
     text
 }
 
-/// `compress_path`: a path without `.`, `..` and empty parts as far as that is possible.
+/// `compress_path`: removes `.`, `..` and empty components where possible.
 #[must_use]
 pub fn compress_path(path: &[u8]) -> Vec<u8> {
     if find(path, b"/.").is_none() && find(path, b"//").is_none() {

@@ -85,7 +85,7 @@ fn encodings() {
 }
 
 #[test]
-fn base64_as_it_is_written_and_read() {
+fn base64_is_encoded_and_decoded() {
     assert_eq!(base64::encode(b"", None), b"");
     assert_eq!(base64::encode(b"a", None), b"YQ==");
     assert_eq!(base64::encode(b"bro", None), b"YnJv");
@@ -236,7 +236,7 @@ proptest! {
     }
 
     #[test]
-    fn parts_of_alignments_are_where_they_say(a in "[ab]{0,9}", b in "[ab]{0,9}", min in 0_u64..4, repeated: bool) {
+    fn substrings_of_alignments_have_correct_offsets(a in "[ab]{0,9}", b in "[ab]{0,9}", min in 0_u64..4, repeated: bool) {
         for part in smith_waterman(a.as_bytes(), b.as_bytes(), min, repeated) {
             prop_assert_eq!(&a.as_bytes()[part.at[0]..part.at[0] + part.bytes.len()], &part.bytes);
             prop_assert_eq!(&b.as_bytes()[part.at[1]..part.at[1] + part.bytes.len()], &part.bytes);
@@ -244,7 +244,7 @@ proptest! {
     }
 
     #[test]
-    fn anything_is_taken(text: Vec<u8>, other: Vec<u8>, base in 0_u64..40) {
+    fn any_input_is_accepted(text: Vec<u8>, other: Vec<u8>, base in 0_u64..40) {
         let _ = (convert::int(&text, base), convert::double(&text), convert::subnet(&text), convert::port(&text));
         let _ = (convert::ptr_name(&text), convert::ftp_pasv(&text), convert::ftp_eprt(&text), unescape_uri(&text));
         let _ = (compress_path(&text), hexdump(&text), base64::decode(&text, None), remove_suffix(&text, &other));

@@ -1,6 +1,6 @@
-//! Certificates in DER (RFC 5280 section 4.1, X.690): the parts that a check of their chain reads.
+//! Certificates in DER (RFC 5280 section 4.1, X.690): the fields that chain verification needs.
 
-/// A reader of the elements of DER, one after another.
+/// A reader of consecutive DER elements.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Der<'a>(pub(super) &'a [u8]);
 
@@ -9,7 +9,7 @@ pub(super) struct Der<'a>(pub(super) &'a [u8]);
 pub(super) struct Element<'a> {
     pub(super) tag: u8,
     pub(super) content: &'a [u8],
-    /// With tag and length.
+    /// The element with tag and length.
     pub(super) whole: &'a [u8],
 }
 
@@ -31,7 +31,7 @@ pub(super) mod tag {
 }
 
 impl<'a> Der<'a> {
-    /// The next element; `None` at the end, and where it is not complete.
+    /// The next element; `None` at the end or if it is incomplete.
     pub(super) fn element(&mut self) -> Option<Element<'a>> {
         let data = self.0;
         let (tag, first) = (*data.first()?, usize::from(*data.get(1)?));
@@ -49,8 +49,8 @@ impl<'a> Der<'a> {
         Some(Element { tag, content: whole.get(head..)?, whole })
     }
 
-    /// The next element, which has this tag.
-    pub(super) fn of(&mut self, tag: u8) -> Option<Element<'a>> {
+    /// The next element, if it has this tag.
+    pub(super) fn expect_tag(&mut self, tag: u8) -> Option<Element<'a>> {
         let mut rest = *self;
         let found = rest.element().filter(|element| element.tag == tag)?;
         *self = rest;
@@ -63,7 +63,7 @@ impl<'a> Element<'a> {
         Der(self.content)
     }
 
-    /// The bytes of a string of bits that are whole bytes.
+    /// The content of a bit string with a whole number of bytes.
     pub(super) fn bits(&self) -> Option<&'a [u8]> {
         let (unused, bytes) = self.content.split_first()?;
         (*unused == 0).then_some(bytes)
@@ -74,51 +74,51 @@ impl<'a> Element<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Certificate<'a> {
     pub(super) whole: &'a [u8],
-    /// What is signed.
+    /// The signed part (`tbsCertificate`).
     pub(super) signed: &'a [u8],
     pub(super) is_v1: bool,
-    /// The version as it is written: 2 for the third one.
+    /// The encoded version: 2 for version 3.
     pub(super) version: u8,
     pub(super) serial: &'a [u8],
     pub(super) issuer: &'a [u8],
     pub(super) subject: &'a [u8],
-    /// Seconds from and to which it is valid.
+    /// Start and end of the validity period, in seconds since 1970.
     pub(super) validity: (i64, i64),
-    /// The public key with its algorithm.
+    /// The public key with its algorithm (`subjectPublicKeyInfo`).
     pub(super) key: &'a [u8],
-    /// The signature, and the OID of its algorithm.
+    /// The signature, then the OID of its algorithm.
     pub(super) signature: &'a [u8],
     pub(super) algorithm: &'a [u8],
     pub(super) extensions: Option<&'a [u8]>,
 }
 
-/// Contents of OIDs of extensions (RFC 5280 section 4.2, RFC 6962 section 3.3).
+/// OIDs of extensions (RFC 5280 section 4.2, RFC 6962 section 3.3).
 const BASIC_CONSTRAINTS: &[u8] = &[0x55, 0x1d, 0x13];
 const KEY_USAGE: &[u8] = &[0x55, 0x1d, 0x0f];
 const SUBJECT_KEY: &[u8] = &[0x55, 0x1d, 0x0e];
 const AUTHORITY_KEY: &[u8] = &[0x55, 0x1d, 0x23];
-pub(super) const TIMESTAMPS: &[u8] = &[0x2b, 6, 1, 4, 1, 0xd6, 0x79, 2, 4, 2];
+pub(super) const SCT_LIST: &[u8] = &[0x2b, 6, 1, 4, 1, 0xd6, 0x79, 2, 4, 2];
 
 impl<'a> Certificate<'a> {
     pub(super) fn parse(der: &'a [u8]) -> Option<Self> {
-        let whole = Der(der).of(tag::SEQUENCE)?;
+        let whole = Der(der).expect_tag(tag::SEQUENCE)?;
         let mut parts = whole.inside();
-        let signed = parts.of(tag::SEQUENCE)?;
-        let algorithm = parts.of(tag::SEQUENCE)?.inside().of(tag::OID)?.content;
-        let signature = parts.of(tag::BIT_STRING)?.bits()?;
+        let signed = parts.expect_tag(tag::SEQUENCE)?;
+        let algorithm = parts.expect_tag(tag::SEQUENCE)?.inside().expect_tag(tag::OID)?.content;
+        let signature = parts.expect_tag(tag::BIT_STRING)?.bits()?;
         let mut fields = signed.inside();
-        let version = fields.of(tag::CONTEXT_0);
-        let serial = fields.of(tag::INTEGER)?.content;
-        fields.of(tag::SEQUENCE)?;
-        let issuer = fields.of(tag::SEQUENCE)?.whole;
-        let mut validity = fields.of(tag::SEQUENCE)?.inside();
+        let version = fields.expect_tag(tag::CONTEXT_0);
+        let serial = fields.expect_tag(tag::INTEGER)?.content;
+        fields.expect_tag(tag::SEQUENCE)?;
+        let issuer = fields.expect_tag(tag::SEQUENCE)?.whole;
+        let mut validity = fields.expect_tag(tag::SEQUENCE)?.inside();
         let validity = (time(validity.element()?)?, time(validity.element()?)?);
-        let subject = fields.of(tag::SEQUENCE)?.whole;
-        let key = fields.of(tag::SEQUENCE)?.whole;
+        let subject = fields.expect_tag(tag::SEQUENCE)?.whole;
+        let key = fields.expect_tag(tag::SEQUENCE)?.whole;
         let mut extensions = None;
         while let Some(field) = fields.element() {
             if field.tag == tag::CONTEXT_3 {
-                extensions = Some(field.inside().of(tag::SEQUENCE)?.content);
+                extensions = Some(field.inside().expect_tag(tag::SEQUENCE)?.content);
             }
         }
         Some(Self {
@@ -126,7 +126,7 @@ impl<'a> Certificate<'a> {
             signed: signed.whole,
             is_v1: version.is_none(),
             version: version
-                .and_then(|version| version.inside().of(tag::INTEGER))
+                .and_then(|version| version.inside().expect_tag(tag::INTEGER))
                 .and_then(|number| number.content.last().copied())
                 .unwrap_or(0),
             serial,
@@ -140,58 +140,62 @@ impl<'a> Certificate<'a> {
         })
     }
 
-    /// The value of an extension.
+    /// The value of the extension `oid`.
     fn extension(&self, oid: &[u8]) -> Option<&'a [u8]> {
         let mut all = Der(self.extensions?);
-        while let Some(one) = all.of(tag::SEQUENCE) {
+        while let Some(one) = all.expect_tag(tag::SEQUENCE) {
             let mut parts = one.inside();
-            if parts.of(tag::OID)?.content == oid {
-                parts.of(tag::BOOLEAN);
-                return Some(parts.of(tag::OCTET_STRING)?.content);
+            if parts.expect_tag(tag::OID)?.content == oid {
+                parts.expect_tag(tag::BOOLEAN);
+                return Some(parts.expect_tag(tag::OCTET_STRING)?.content);
             }
         }
         None
     }
 
-    /// Whether it may sign others: by its constraints, and how many may stand between.
+    /// Whether the certificate may sign others, by its basic constraints and key usage, and its path length
+    /// constraint.
     pub(super) fn authority(&self) -> (bool, Option<u64>) {
         let may_sign = self.extension(KEY_USAGE).is_none_or(|usage| {
-            let bits = Der(usage).of(tag::BIT_STRING);
+            let bits = Der(usage).expect_tag(tag::BIT_STRING);
             bits.and_then(|bits| bits.content.get(1)).is_some_and(|bits| bits & 0x04 != 0)
         });
         let Some(constraints) = self.extension(BASIC_CONSTRAINTS) else {
-            // Old roots have no extensions at all.
+            // Old root certificates have no extensions.
             return (may_sign && self.is_v1 && self.subject == self.issuer, None);
         };
-        let Some(constraints) = Der(constraints).of(tag::SEQUENCE) else { return (false, None) };
+        let Some(constraints) = Der(constraints).expect_tag(tag::SEQUENCE) else {
+            return (false, None);
+        };
         let mut parts = constraints.inside();
-        let is_authority =
-            parts.of(tag::BOOLEAN).is_some_and(|b| b.content.first().is_some_and(|b| *b != 0));
+        let is_authority = parts
+            .expect_tag(tag::BOOLEAN)
+            .is_some_and(|b| b.content.first().is_some_and(|b| *b != 0));
         let length = parts
-            .of(tag::INTEGER)
+            .expect_tag(tag::INTEGER)
             .map(|n| n.content.iter().take(8).fold(0, |n, b| n << 8 | u64::from(*b)));
         (is_authority && may_sign, length)
     }
 
-    /// The identifier of its key.
+    /// The subject key identifier.
     fn subject_key(&self) -> Option<&'a [u8]> {
-        Some(Der(self.extension(SUBJECT_KEY)?).of(tag::OCTET_STRING)?.content)
+        Some(Der(self.extension(SUBJECT_KEY)?).expect_tag(tag::OCTET_STRING)?.content)
     }
 
-    /// The identifier of its issuer's key.
+    /// The authority key identifier.
     fn authority_key(&self) -> Option<&'a [u8]> {
-        let mut parts = Der(self.extension(AUTHORITY_KEY)?).of(tag::SEQUENCE)?.inside();
-        Some(parts.of(0x80)?.content)
+        let mut parts = Der(self.extension(AUTHORITY_KEY)?).expect_tag(tag::SEQUENCE)?.inside();
+        Some(parts.expect_tag(0x80)?.content)
     }
 
-    /// Whether `issuer` issued it, by names and identifiers of keys.
+    /// Whether `issuer` issued it, by names and key identifiers.
     pub(super) fn is_issued_by(&self, issuer: &Certificate<'_>) -> bool {
         let keys = (self.authority_key(), issuer.subject_key());
         self.issuer == issuer.subject && !matches!(keys, (Some(mine), Some(its)) if mine != its)
     }
 }
 
-/// Seconds since 1970 of a time.
+/// A time element as seconds since 1970.
 pub(super) fn time(element: Element<'_>) -> Option<i64> {
     let digits = element.content.strip_suffix(b"Z")?;
     let two = |at: usize| {
@@ -212,9 +216,9 @@ pub(super) fn time(element: Element<'_>) -> Option<i64> {
     Some(days(year, month, day) * 86_400 + seconds)
 }
 
-/// Days since 1970 of a date of the Gregorian calendar.
+/// Days since 1970 of a date in the Gregorian calendar.
 fn days(year: i64, month: i64, day: i64) -> i64 {
-    // Years that begin in March, so that the leap day is the last one.
+    // Years begin in March, so that the leap day is the last day.
     let year = year - i64::from(month <= 2);
     let era = year.div_euclid(400);
     let of_era = year.rem_euclid(400);
@@ -229,8 +233,8 @@ mod tests {
     #[test]
     fn elements_end_with_their_bytes() {
         let mut der = Der(&[2, 1, 7, 4, 0x81, 2, 8, 9, 4, 5, 0]);
-        assert_eq!(der.of(4), None);
-        assert_eq!(der.of(2).map(|e| e.content), Some(&[7][..]));
+        assert_eq!(der.expect_tag(4), None);
+        assert_eq!(der.expect_tag(2).map(|e| e.content), Some(&[7][..]));
         let string = der.element();
         assert_eq!(string.map(|e| (e.content, e.whole.len())), Some((&[8, 9][..], 5)));
         assert_eq!(der.element(), None);

@@ -1,4 +1,4 @@
-//! Checks of certificates: their chains, proofs of their publication, names.
+//! Certificate checks: chains, signed certificate timestamps, names.
 
 mod der;
 mod name;
@@ -6,18 +6,18 @@ mod ocsp;
 
 use ring::signature::{self, UnparsedPublicKey, VerificationAlgorithm};
 
-use der::{Certificate, Der, TIMESTAMPS, tag};
+use der::{Certificate, Der, SCT_LIST, tag};
 pub use name::text as name_text;
 pub use ocsp::verify_response;
 
-/// The result of a check: numbers and texts as OpenSSL has them.
+/// The result of a check, with the codes and texts of OpenSSL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// 0 where the certificate is valid.
+    /// 0 if the certificate is valid.
     pub code: i64,
-    /// The same in words.
+    /// The text for the code.
     pub text: &'static str,
-    /// The chain from the certificate to a root, where it is valid.
+    /// The chain from the certificate to a root, if it is valid.
     pub chain: Vec<Vec<u8>>,
 }
 
@@ -27,11 +27,11 @@ impl Verdict {
     }
 }
 
-/// Certificates of a chain at the most.
-const LONGEST: usize = 100;
+/// Maximum number of certificates in a chain.
+const MAX_CHAIN: usize = 100;
 
-/// Whether the first of `certificates` is valid at a time, in seconds since 1970: a chain leads from it over others of
-/// them to one of `roots`.
+/// Verifies the first of `certificates` at time `now`, in seconds since 1970: a chain must lead from it, over
+/// others of them, to one of `roots`.
 #[must_use]
 pub fn verify(certificates: &[Vec<u8>], roots: &[&[u8]], now: i64) -> Verdict {
     let parsed: Vec<Certificate<'_>> =
@@ -43,7 +43,7 @@ pub fn verify(certificates: &[Vec<u8>], roots: &[&[u8]], now: i64) -> Verdict {
     };
     let mut chain = vec![*first];
     let mut trusted = 0;
-    while let Some(last) = chain.last().copied().filter(|_| chain.len() < LONGEST) {
+    while let Some(last) = chain.last().copied().filter(|_| chain.len() < MAX_CHAIN) {
         if last.is_issued_by(&last) {
             if trusted == 0 && roots.contains(&last.whole) {
                 trusted = 1;
@@ -70,15 +70,15 @@ pub fn verify(certificates: &[Vec<u8>], roots: &[&[u8]], now: i64) -> Verdict {
             _ => Verdict::error(20, "unable to get local issuer certificate"),
         };
     }
-    if let Some(error) = wrong_authority(&chain).or_else(|| wrong_signature(&chain, now)) {
+    if let Some(error) = check_authority(&chain).or_else(|| check_signatures(&chain, now)) {
         return error;
     }
     Verdict { code: 0, text: "ok", chain: chain.iter().map(|one| one.whole.to_vec()).collect() }
 }
 
-/// The root that issued a certificate; where several may have, one that is valid.
+/// The root that issued a certificate; of several candidates, one that is currently valid.
 fn issuer_among<'a>(roots: &[&'a [u8]], of: &Certificate<'_>, now: i64) -> Option<Certificate<'a>> {
-    // Its name is in the root: most are not even parsed.
+    // The root contains the issuer's name, so most roots need not be parsed.
     let name = memchr::memmem::Finder::new(of.issuer);
     let parsed = roots.iter().filter(|root| name.find(root).is_some());
     let found = parsed.filter_map(|root| Certificate::parse(root));
@@ -87,14 +87,14 @@ fn issuer_among<'a>(roots: &[&'a [u8]], of: &Certificate<'_>, now: i64) -> Optio
     found.iter().find(is_valid).or(found.first()).copied()
 }
 
-/// A certificate that signed another one without the right to.
-fn wrong_authority(chain: &[Certificate<'_>]) -> Option<Verdict> {
+/// The error if a certificate of the chain is not a CA or exceeds a path length constraint.
+fn check_authority(chain: &[Certificate<'_>]) -> Option<Verdict> {
     for (at, one) in chain.iter().enumerate().skip(1) {
         let (may_sign, length) = one.authority();
         if !may_sign {
             return Some(Verdict::error(24, "invalid CA certificate"));
         }
-        // The certificate itself, and those that issued themselves, do not count.
+        // The certificate itself and self-issued certificates do not count.
         let between = chain.iter().take(at).skip(1).filter(|one| one.subject != one.issuer).count();
         if length.is_some_and(|length| between as u64 > length) {
             return Some(Verdict::error(25, "path length constraint exceeded"));
@@ -103,11 +103,11 @@ fn wrong_authority(chain: &[Certificate<'_>]) -> Option<Verdict> {
     None
 }
 
-/// A signature that does not fit, or a certificate out of its time, from the root on.
-fn wrong_signature(chain: &[Certificate<'_>], now: i64) -> Option<Verdict> {
+/// The error if a signature is invalid or a certificate is outside its validity period, checked from the root.
+fn check_signatures(chain: &[Certificate<'_>], now: i64) -> Option<Verdict> {
     for (at, one) in chain.iter().enumerate().rev() {
         if let Some(issuer) = chain.get(at + 1)
-            && !fits(one.algorithm, issuer.key, one.signed, one.signature)
+            && !is_signature_valid(one.algorithm, issuer.key, one.signed, one.signature)
         {
             return Some(Verdict::error(7, "certificate signature failure"));
         }
@@ -121,14 +121,14 @@ fn wrong_signature(chain: &[Certificate<'_>], now: i64) -> Option<Verdict> {
     None
 }
 
-/// Contents of OIDs of keys.
+/// OIDs of key algorithms and curves.
 const RSA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 1];
 const P256: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 3, 1, 7];
 const P384: &[u8] = &[0x2b, 0x81, 4, 0, 0x22];
 const ED25519: &[u8] = &[0x2b, 0x65, 0x70];
 
-/// Whether a signature by an algorithm of this OID fits to the data, with a public key.
-fn fits(algorithm: &[u8], key: &[u8], data: &[u8], signed: &[u8]) -> bool {
+/// Whether `signed` is a valid signature of `data` by a key, with the signature algorithm of this OID.
+fn is_signature_valid(algorithm: &[u8], key: &[u8], data: &[u8], signed: &[u8]) -> bool {
     let hash = match algorithm {
         [0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 5] | [0x2a, 0x86, 0x48, 0xce, 0x3d, 4, 1] => 2,
         [0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 11]
@@ -139,11 +139,11 @@ fn fits(algorithm: &[u8], key: &[u8], data: &[u8], signed: &[u8]) -> bool {
         ED25519 => 0,
         _ => return false,
     };
-    signature_fits(hash, key, data, signed)
+    is_tls_signature_valid(hash, key, data, signed)
 }
 
-/// The same by the number of the hash in TLS (RFC 5246 section 7.4.1.4.1).
-fn signature_fits(hash: u64, key: &[u8], data: &[u8], signed: &[u8]) -> bool {
+/// Like [`fits`], with the number of the hash algorithm in TLS (RFC 5246 section 7.4.1.4.1).
+fn is_tls_signature_valid(hash: u64, key: &[u8], data: &[u8], signed: &[u8]) -> bool {
     let Some((algorithm, curve, bits)) = key_parts(key) else { return false };
     let by: &'static dyn VerificationAlgorithm = match (algorithm, curve, hash) {
         (RSA, _, 2) => &signature::RSA_PKCS1_1024_8192_SHA1_FOR_LEGACY_USE_ONLY,
@@ -163,30 +163,30 @@ fn signature_fits(hash: u64, key: &[u8], data: &[u8], signed: &[u8]) -> bool {
 /// Algorithm of a key, its curve, and its bits.
 type KeyParts<'a> = (&'a [u8], Option<&'a [u8]>, &'a [u8]);
 
-/// The parts of a key.
+/// Splits a `subjectPublicKeyInfo`.
 fn key_parts(key: &[u8]) -> Option<KeyParts<'_>> {
-    let mut parts = Der(key).of(tag::SEQUENCE)?.inside();
-    let mut algorithm = parts.of(tag::SEQUENCE)?.inside();
-    let kind = algorithm.of(tag::OID)?.content;
-    let curve = algorithm.of(tag::OID).map(|oid| oid.content);
-    Some((kind, curve, parts.of(tag::BIT_STRING)?.bits()?))
+    let mut parts = Der(key).expect_tag(tag::SEQUENCE)?.inside();
+    let mut algorithm = parts.expect_tag(tag::SEQUENCE)?.inside();
+    let kind = algorithm.expect_tag(tag::OID)?.content;
+    let curve = algorithm.expect_tag(tag::OID).map(|oid| oid.content);
+    Some((kind, curve, parts.expect_tag(tag::BIT_STRING)?.bits()?))
 }
 
-/// A proof that a certificate was published (RFC 6962 section 3.2).
+/// A signed certificate timestamp (RFC 6962 section 3.2).
 #[derive(Clone, Copy, Debug)]
 pub struct Timestamp<'a> {
     /// Milliseconds since 1970.
     pub time: u64,
-    /// Number of the hash.
+    /// Number of the hash algorithm in TLS.
     pub hash: u64,
     /// The log's signature.
     pub signature: &'a [u8],
-    /// Hash of the issuer's key, where the proof is about the certificate before it was issued.
+    /// Hash of the issuer's key if the timestamp is for a precertificate; empty otherwise.
     pub issuer_key: &'a [u8],
 }
 
-/// Whether a log with this public key signed a proof about a certificate; `None` where the certificate holds none, and
-/// should.
+/// Whether a log with this public key signed a timestamp for a certificate; `None` if the extension with
+/// timestamps is missing from a certificate that needs it.
 #[must_use]
 pub fn verify_timestamp(certificate: &[u8], log_key: &[u8], proof: &Timestamp<'_>) -> Option<bool> {
     let mut data = vec![0, 0];
@@ -197,28 +197,28 @@ pub fn verify_timestamp(certificate: &[u8], log_key: &[u8], proof: &Timestamp<'_
     } else {
         data.extend([0, 1]);
         data.extend_from_slice(proof.issuer_key);
-        without_proofs(certificate)?
+        without_timestamps(certificate)?
     };
     let len = u32::try_from(entry.len()).ok()?.to_be_bytes();
     data.extend_from_slice(len.get(1..)?);
     data.extend(entry);
     data.extend([0, 0]);
-    Some(signature_fits(proof.hash, log_key, &data, proof.signature))
+    Some(is_tls_signature_valid(proof.hash, log_key, &data, proof.signature))
 }
 
-/// What is signed of a certificate, without its extension of proofs.
-fn without_proofs(certificate: &[u8]) -> Option<Vec<u8>> {
+/// The signed part of a certificate without the extension of timestamps.
+fn without_timestamps(certificate: &[u8]) -> Option<Vec<u8>> {
     let parsed = Certificate::parse(certificate)?;
     let mut rest = Der(parsed.extensions?);
     let (mut kept, mut found) = (Vec::new(), false);
-    while let Some(one) = rest.of(tag::SEQUENCE) {
-        if one.inside().of(tag::OID)?.content == TIMESTAMPS {
+    while let Some(one) = rest.expect_tag(tag::SEQUENCE) {
+        if one.inside().expect_tag(tag::OID)?.content == SCT_LIST {
             found = true;
         } else {
             kept.extend_from_slice(one.whole);
         }
     }
-    let mut fields = Der(parsed.signed).of(tag::SEQUENCE)?.inside();
+    let mut fields = Der(parsed.signed).expect_tag(tag::SEQUENCE)?.inside();
     let mut all = Vec::new();
     while let Some(field) = fields.element() {
         if field.tag == tag::CONTEXT_3 {
@@ -230,7 +230,7 @@ fn without_proofs(certificate: &[u8]) -> Option<Vec<u8>> {
     found.then(|| wrap(tag::SEQUENCE, &all))
 }
 
-/// An element of DER.
+/// Encodes a DER element.
 fn wrap(tag: u8, content: &[u8]) -> Vec<u8> {
     let len = content.len();
     let mut all = vec![tag];
@@ -247,10 +247,10 @@ fn wrap(tag: u8, content: &[u8]) -> Vec<u8> {
     all
 }
 
-/// What a certificate says, in text.
+/// Fields of a certificate, as text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Facts {
-    /// Version, the first one being 1.
+    /// Version, counted from 1.
     pub version: u64,
     /// Serial number in hexadecimal.
     pub serial: String,
@@ -258,21 +258,21 @@ pub struct Facts {
     pub subject: String,
     /// Name of the issuer.
     pub issuer: String,
-    /// Seconds from and to which it is valid.
+    /// Start and end of the validity period, in seconds since 1970.
     pub validity: (i64, i64),
-    /// Algorithm of its key, and of the signature.
+    /// Algorithm of the key.
     pub key_algorithm: String,
     /// Algorithm of the signature.
     pub signature_algorithm: String,
-    /// Kind of the key, where it is known, and its bits.
+    /// Type and length in bits of the key, if known.
     pub key: Option<(&'static str, u64)>,
-    /// Exponent of RSA.
+    /// Exponent of an RSA key.
     pub exponent: Option<String>,
-    /// Curve of elliptic curves.
+    /// Curve of an elliptic-curve key.
     pub curve: Option<&'static str>,
 }
 
-/// Names of algorithms, by the contents of their OIDs.
+/// Names of algorithms by OID.
 const ALGORITHMS: &[(&[u8], &str)] = &[
     (RSA, "rsaEncryption"),
     (&[0x2a, 0x86, 0x48, 0xce, 0x3d, 2, 1], "id-ecPublicKey"),
@@ -290,7 +290,7 @@ const ALGORITHMS: &[(&[u8], &str)] = &[
     (&[0x2a, 0x86, 0x48, 0xce, 0x3d, 4, 3, 4], "ecdsa-with-SHA512"),
 ];
 
-/// Reads what a certificate says.
+/// Parses the fields of a certificate.
 #[must_use]
 pub fn facts(certificate: &[u8]) -> Option<Facts> {
     let parsed = Certificate::parse(certificate)?;
@@ -301,12 +301,12 @@ pub fn facts(certificate: &[u8]) -> Option<Facts> {
     let (kind, curve, bits) = key_parts(parsed.key)?;
     let (mut key, mut exponent, mut curve_name) = (None, None, None);
     if kind == RSA {
-        let mut numbers = Der(bits).of(tag::SEQUENCE)?.inside();
-        let modulus = numbers.of(tag::INTEGER)?.content;
+        let mut numbers = Der(bits).expect_tag(tag::SEQUENCE)?.inside();
+        let modulus = numbers.expect_tag(tag::INTEGER)?.content;
         let modulus = modulus.strip_prefix(&[0]).unwrap_or(modulus);
         let zeros = modulus.first().map_or(0, |byte| byte.leading_zeros());
         key = Some(("rsa", modulus.len() as u64 * 8 - u64::from(zeros)));
-        let number = numbers.of(tag::INTEGER)?.content.iter().take(8);
+        let number = numbers.expect_tag(tag::INTEGER)?.content.iter().take(8);
         exponent = Some(number.fold(0_u64, |n, b| n << 8 | u64::from(*b)).to_string());
     } else if let Some(curve) = curve {
         let known = match curve {
@@ -333,7 +333,7 @@ pub fn facts(certificate: &[u8]) -> Option<Facts> {
     })
 }
 
-/// Part of a certificate that is hashed.
+/// The part of a certificate to hash.
 #[derive(Clone, Copy, Debug)]
 pub enum Part {
     /// The name of its subject.
@@ -386,14 +386,14 @@ mod tests {
     }
 
     #[test]
-    fn chains_that_do_not_end_at_a_root() {
+    fn incomplete_chains_are_invalid() {
         let end = b"491231235959Z";
         let own = certificate(b"a", b"a", end, &[]);
         assert_eq!(verify(std::slice::from_ref(&own), &[], 1).code, 18);
         let leaf = certificate(b"a", b"b", end, &[]);
         assert_eq!(verify(std::slice::from_ref(&leaf), &[], 1).code, 20);
         assert_eq!(verify(&[leaf.clone(), own.clone()], &[], 1).code, 19);
-        // A root that may not sign.
+        // A root that is not a CA.
         assert_eq!(verify(std::slice::from_ref(&leaf), &[&own], 1).code, 24);
         let root = certificate(b"a", b"a", end, &authority());
         assert_eq!(verify(&[leaf], &[&root], 1).code, 7);
@@ -404,16 +404,16 @@ mod tests {
     }
 
     #[test]
-    fn proofs_are_left_out() {
-        let oid = wrap(tag::OID, TIMESTAMPS);
+    fn timestamps_are_removed() {
+        let oid = wrap(tag::OID, SCT_LIST);
         let proofs = wrap(tag::SEQUENCE, &[oid, wrap(tag::OCTET_STRING, &[1; 200])].concat());
         let both = [authority(), proofs].concat();
         let end = b"491231235959Z";
         let with = certificate(b"a", b"b", end, &both);
         let without = certificate(b"a", b"b", end, &authority());
         let signed = Certificate::parse(&without).map(|one| one.signed.to_vec());
-        assert_eq!(without_proofs(&with), signed);
-        assert_eq!(without_proofs(&without), None);
+        assert_eq!(without_timestamps(&with), signed);
+        assert_eq!(without_timestamps(&without), None);
     }
 
     #[test]

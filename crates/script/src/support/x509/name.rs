@@ -1,8 +1,8 @@
-//! Distinguished names in text (RFC 2253), the last part first.
+//! Distinguished names as text (RFC 2253), the last component first.
 
 use super::der::{Der, tag};
 
-/// Short names of attributes, by the contents of their OIDs.
+/// Short names of attributes by OID.
 const ATTRIBUTES: &[(&[u8], &str)] = &[
     (&[0x55, 4, 3], "CN"),
     (&[0x55, 4, 4], "SN"),
@@ -24,17 +24,17 @@ const ATTRIBUTES: &[(&[u8], &str)] = &[
     (&[0x09, 0x92, 0x26, 0x89, 0x93, 0xf2, 0x2c, 0x64, 1, 25], "DC"),
 ];
 
-/// A name in DER as text; `None` where it is none.
+/// Converts a DER name to text; `None` if it is invalid.
 #[must_use]
 pub fn text(der: &[u8]) -> Option<String> {
-    let mut parts = Der(der).of(tag::SEQUENCE)?.inside();
+    let mut parts = Der(der).expect_tag(tag::SEQUENCE)?.inside();
     let mut all = Vec::new();
-    while let Some(set) = parts.of(tag::SET) {
+    while let Some(set) = parts.expect_tag(tag::SET) {
         let mut pairs = set.inside();
         let mut one = Vec::new();
-        while let Some(pair) = pairs.of(tag::SEQUENCE) {
+        while let Some(pair) = pairs.expect_tag(tag::SEQUENCE) {
             let mut pair = pair.inside();
-            let (oid, value) = (pair.of(tag::OID)?.content, pair.element()?);
+            let (oid, value) = (pair.expect_tag(tag::OID)?.content, pair.element()?);
             let known = ATTRIBUTES.iter().find(|(known, _)| *known == oid);
             one.push(match known {
                 Some((_, name)) => format!("{name}={}", escaped(value.tag, value.content)),
@@ -55,7 +55,7 @@ fn hex(bytes: &[u8]) -> String {
     format!("#{digits}")
 }
 
-/// An OID with its numbers.
+/// An OID in dotted notation.
 pub(super) fn dotted(oid: &[u8]) -> String {
     let mut numbers = Vec::new();
     let mut number = 0_u64;
@@ -75,9 +75,9 @@ pub(super) fn dotted(oid: &[u8]) -> String {
     texts.join(".")
 }
 
-/// A value, with what has a meaning in names escaped.
+/// A value with special characters escaped.
 fn escaped(kind: u8, value: &[u8]) -> String {
-    /// Strings of sixteen and of eight bits a character, and of UTF-8.
+    /// Tags of strings: BMPString with 16 bits per character, and UTF8String.
     const BMP: u8 = 0x1e;
     const UTF8: u8 = 0x0c;
     let text = match kind {
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_part_comes_first() {
+    fn the_last_component_comes_first() {
         let pair = |oid: &[u8], value: &[u8]| {
             let pair = [wrap(tag::OID, oid), wrap(0x13, value)].concat();
             wrap(tag::SET, &wrap(tag::SEQUENCE, &pair))

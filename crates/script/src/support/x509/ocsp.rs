@@ -1,33 +1,33 @@
-//! OCSP responses (RFC 6960 section 4.2): whether one says that a certificate is good.
+//! OCSP responses (RFC 6960 section 4.2): verification of the status of a certificate.
 
 use sha1::{Digest as _, Sha1};
 
 use super::der::{Certificate, Der, Element, tag, time};
-use super::{Verdict, fits, issuer_among, key_parts, verify};
+use super::{Verdict, is_signature_valid, issuer_among, key_parts, verify};
 
-/// Contents of OIDs: a basic response, and SHA-1.
+/// OIDs of basic responses and of SHA-1.
 const BASIC: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 0x30, 1, 1];
 const SHA1: &[u8] = &[0x2b, 0x0e, 3, 2, 0x1a];
 
-/// Status of a response that has an answer.
+/// Status of a response that contains answers.
 const SUCCESSFUL: u8 = 0;
 
 /// A response.
 struct Response<'a> {
-    /// What is signed.
+    /// The signed part (`tbsResponseData`).
     signed: &'a [u8],
-    /// The name of who signed, or the SHA-1 hash of its key.
+    /// The name of the responder, or the SHA-1 hash of its key.
     responder: Element<'a>,
-    /// Answers, one for each certificate asked about.
+    /// Single responses, one per requested certificate.
     answers: Der<'a>,
-    /// The signature, and the OID of its algorithm.
+    /// The signature, then the OID of its algorithm.
     signature: &'a [u8],
     algorithm: &'a [u8],
-    /// Certificates that came with it.
+    /// Certificates in the response.
     certificates: Vec<&'a [u8]>,
 }
 
-/// An answer about one certificate.
+/// A single response, for one certificate.
 struct Answer<'a> {
     hash: &'a [u8],
     issuer_name: &'a [u8],
@@ -39,39 +39,40 @@ struct Answer<'a> {
 }
 
 impl<'a> Response<'a> {
-    /// A basic response; `Err` with the status of a response that has no answer.
+    /// Parses a basic response; `Err` with the status of a response without answers.
     fn parse(der: &'a [u8]) -> Option<Result<Self, u8>> {
-        let mut parts = Der(der).of(tag::SEQUENCE)?.inside();
-        let status = *parts.of(tag::ENUMERATED)?.content.last()?;
+        let mut parts = Der(der).expect_tag(tag::SEQUENCE)?.inside();
+        let status = *parts.expect_tag(tag::ENUMERATED)?.content.last()?;
         if status != SUCCESSFUL {
             return Some(Err(status));
         }
-        let mut bytes = parts.of(tag::CONTEXT_0)?.inside().of(tag::SEQUENCE)?.inside();
-        if bytes.of(tag::OID)?.content != BASIC {
+        let mut bytes =
+            parts.expect_tag(tag::CONTEXT_0)?.inside().expect_tag(tag::SEQUENCE)?.inside();
+        if bytes.expect_tag(tag::OID)?.content != BASIC {
             return None;
         }
-        let basic = bytes.of(tag::OCTET_STRING)?.inside().of(tag::SEQUENCE)?;
+        let basic = bytes.expect_tag(tag::OCTET_STRING)?.inside().expect_tag(tag::SEQUENCE)?;
         let mut parts = basic.inside();
-        let signed = parts.of(tag::SEQUENCE)?;
-        let algorithm = parts.of(tag::SEQUENCE)?.inside().of(tag::OID)?.content;
-        let signature = parts.of(tag::BIT_STRING)?.bits()?;
+        let signed = parts.expect_tag(tag::SEQUENCE)?;
+        let algorithm = parts.expect_tag(tag::SEQUENCE)?.inside().expect_tag(tag::OID)?.content;
+        let signature = parts.expect_tag(tag::BIT_STRING)?.bits()?;
         let mut certificates = Vec::new();
-        if let Some(all) = parts.of(tag::CONTEXT_0) {
-            let mut all = all.inside().of(tag::SEQUENCE)?.inside();
-            while let Some(one) = all.of(tag::SEQUENCE) {
+        if let Some(all) = parts.expect_tag(tag::CONTEXT_0) {
+            let mut all = all.inside().expect_tag(tag::SEQUENCE)?.inside();
+            while let Some(one) = all.expect_tag(tag::SEQUENCE) {
                 certificates.push(one.whole);
             }
         }
         let mut fields = signed.inside();
-        fields.of(tag::CONTEXT_0);
+        fields.expect_tag(tag::CONTEXT_0);
         let responder = fields.element()?;
-        fields.of(tag::TIME)?;
-        let answers = fields.of(tag::SEQUENCE)?.inside();
+        fields.expect_tag(tag::TIME)?;
+        let answers = fields.expect_tag(tag::SEQUENCE)?.inside();
         let signed = signed.whole;
         Some(Ok(Self { signed, responder, answers, signature, algorithm, certificates }))
     }
 
-    /// The certificate of who signed.
+    /// The certificate of the responder.
     fn signer(&self, among: &[&'a [u8]]) -> Option<Certificate<'a>> {
         let id = self.responder.inside().element()?;
         let is_signer = |one: &Certificate<'_>| match self.responder.tag {
@@ -85,20 +86,22 @@ impl<'a> Response<'a> {
 
 impl<'a> Answer<'a> {
     fn parse(mut answers: Der<'a>) -> Option<Self> {
-        let mut parts = answers.of(tag::SEQUENCE)?.inside();
-        let mut id = parts.of(tag::SEQUENCE)?.inside();
+        let mut parts = answers.expect_tag(tag::SEQUENCE)?.inside();
+        let mut id = parts.expect_tag(tag::SEQUENCE)?.inside();
         Some(Self {
-            hash: id.of(tag::SEQUENCE)?.inside().of(tag::OID)?.content,
-            issuer_name: id.of(tag::OCTET_STRING)?.content,
-            issuer_key: id.of(tag::OCTET_STRING)?.content,
-            serial: id.of(tag::INTEGER)?.content,
+            hash: id.expect_tag(tag::SEQUENCE)?.inside().expect_tag(tag::OID)?.content,
+            issuer_name: id.expect_tag(tag::OCTET_STRING)?.content,
+            issuer_key: id.expect_tag(tag::OCTET_STRING)?.content,
+            serial: id.expect_tag(tag::INTEGER)?.content,
             status: parts.element()?.tag & 0x1f,
-            this_update: parts.of(tag::TIME)?,
-            next_update: parts.of(tag::CONTEXT_0).and_then(|next| next.inside().of(tag::TIME)),
+            this_update: parts.expect_tag(tag::TIME)?,
+            next_update: parts
+                .expect_tag(tag::CONTEXT_0)
+                .and_then(|next| next.inside().expect_tag(tag::TIME)),
         })
     }
 
-    /// Whether it is about `certificate`, which `issuer` issued.
+    /// Whether it is for `certificate`, issued by `issuer`.
     fn is_about(&self, certificate: &Certificate<'_>, issuer: &Certificate<'_>) -> bool {
         self.hash == SHA1
             && self.issuer_name == Sha1::digest(certificate.issuer).as_slice()
@@ -125,9 +128,9 @@ fn status_name(status: u8) -> &'static str {
     }
 }
 
-/// Whether an OCSP response says that the first of `certificates` is good at a time, in seconds since 1970: it is signed
-/// by a certificate of it, or another one of `certificates`, from which a chain leads to one of `roots`, and it is
-/// neither from the future nor expired. The code is 1 where it does.
+/// Verifies that an OCSP response reports the first of `certificates` as good at time `now`, in seconds since
+/// 1970. The signer must be a certificate of the response or another one of `certificates`, with a chain to one
+/// of `roots`, and the response must be current. The code is 1 if it is good.
 #[must_use]
 pub fn verify_response(
     certificates: &[Vec<u8>],
@@ -155,11 +158,11 @@ pub fn verify_response(
     if signer_verdict.code != 0 {
         return Verdict::error(0, signer_verdict.text);
     }
-    if !fits(parsed.algorithm, signer.key, parsed.signed, parsed.signature) {
+    if !is_signature_valid(parsed.algorithm, signer.key, parsed.signed, parsed.signature) {
         return Verdict::error(0, "error:13800075:OCSP routines::signature failure");
     }
     let mut others = certificates.iter().skip(1).filter_map(|der| Certificate::parse(der));
-    // Where several have the issuer's name, the last one counts.
+    // Of several certificates with the issuer's name, the last one is used.
     let issuer = others.rfind(|other| other.subject == certificate.issuer);
     let Some(issuer) = issuer.or_else(|| issuer_among(roots, &certificate, now)) else {
         return Verdict::error(0, "Could not find issuer of host certificate");
@@ -204,7 +207,7 @@ mod tests {
         let statuses: Vec<_> = (0..8)
             .map(|number| Response::parse(&status(number)).map(|parsed| parsed.map(|_| ()).err()))
             .collect();
-        // A successful one needs a response.
+        // A successful response needs response bytes.
         let mut wanted = vec![None];
         wanted.extend((1..8).map(|number| Some(Some(number))));
         assert_eq!(statuses, wanted);
@@ -234,7 +237,7 @@ mod tests {
         }
     }
 
-    /// A response about certificate 7, without the certificate of who signed it.
+    /// A response for certificate 7, without the responder's certificate.
     fn response() -> Vec<u8> {
         let algorithm = wrap(tag::SEQUENCE, &wrap(tag::OID, SHA1));
         let hash = wrap(tag::OCTET_STRING, &[2; 20]);
@@ -263,7 +266,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_bytes_are_survived(at in 0..200_usize, byte: u8, cut in 0..300_usize) {
+        fn any_bytes_are_handled(at in 0..200_usize, byte: u8, cut in 0..300_usize) {
             let mut bytes = response();
             if let Some(place) = bytes.get_mut(at) {
                 *place = byte;

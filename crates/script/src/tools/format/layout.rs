@@ -1,32 +1,32 @@
-//! Lines and indentation: a machine that follows statements and brackets through the pieces.
+//! Line breaks and indentation: a state machine that tracks statements and brackets through the pieces.
 
 use super::Unformatted;
 use super::spacing::{self, Bracket, Spacing};
 use crate::lexer::{Directive, Op, Token, Word};
 use crate::tools::tokens::{self, Kind, Piece};
 
-/// The largest number of empty lines in a row.
+/// Maximum number of consecutive empty lines.
 const MAX_EMPTY: usize = 2;
 
-/// What a bracket, or the file, holds.
+/// The content of a bracket, or of the file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum BracketContents {
     /// The file or an `export`: declarations.
     Declarations,
     /// Statements in braces on lines of their own.
     Block {
-        /// Whether it is the body of a lambda: the statement goes on behind it.
+        /// Whether it is the body of a lambda: the statement continues after it.
         lambda: bool,
     },
     /// The cases of a `switch`.
     Cases,
-    /// Fields or elements, one a line.
+    /// Fields or elements, one per line.
     Items,
-    /// Anything in brackets within a statement: its line breaks stay.
+    /// Anything in brackets within a statement: its line breaks are kept.
     Inside(Bracket),
 }
 
-/// A statement that waits for its body.
+/// A control statement (such as `if`) without its body so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Control {
     word: Word,
@@ -37,59 +37,59 @@ struct Control {
 #[derive(Clone, Debug)]
 struct Frame {
     contents: BracketContents,
-    /// Level of what it holds.
+    /// Indentation level of its content.
     level: usize,
-    /// Level of its closing brace.
-    close: usize,
+    /// Indentation level of its closing brace.
+    close_level: usize,
     controls: Vec<Control>,
     /// Whether a statement, declaration or item begins next.
     at_start: bool,
-    /// Whether the statement that ended last was the body of the controls.
+    /// Whether the last statement was the body of the control statements.
     body_done: bool,
-    /// Behind a label of a `switch`.
+    /// Whether the position is after a label of a `switch`.
     in_case: bool,
-    /// The word that begins the statement.
-    first: Option<Word>,
-    /// The condition of a control comes next.
-    header: bool,
-    /// A `function` in an expression waits for its body.
-    lambda: bool,
-    /// `schedule` waits for its braces.
-    schedule: bool,
-    /// Open `?`s.
+    /// First keyword of the statement.
+    first_word: Option<Word>,
+    /// Whether the condition of a control statement comes next.
+    expects_header: bool,
+    /// Whether the body of a `function` in an expression comes next.
+    expects_lambda_body: bool,
+    /// Whether the braces of `schedule` come next.
+    expects_schedule_body: bool,
+    /// Number of open `?`s.
     conditionals: usize,
-    /// The indentation of the statement's first line: in the source, and its level.
-    base: Vec<u8>,
-    statement: usize,
+    /// Indentation of the statement's first line in the source, and its indentation level in the output.
+    source_indent: Vec<u8>,
+    statement_level: usize,
 }
 
 impl Frame {
-    fn new(contents: BracketContents, level: usize, close: usize) -> Self {
+    fn new(contents: BracketContents, level: usize, close_level: usize) -> Self {
         Self {
             contents,
             level,
-            close,
+            close_level,
             controls: Vec::new(),
             at_start: true,
             body_done: true,
             in_case: false,
-            first: None,
-            header: false,
-            lambda: false,
-            schedule: false,
+            first_word: None,
+            expects_header: false,
+            expects_lambda_body: false,
+            expects_schedule_body: false,
             conditionals: 0,
-            base: Vec::new(),
-            statement: level,
+            source_indent: Vec::new(),
+            statement_level: level,
         }
     }
 
     fn end_statement(&mut self) {
         self.at_start = true;
         self.body_done = true;
-        self.first = None;
-        self.header = false;
-        self.lambda = false;
-        self.schedule = false;
+        self.first_word = None;
+        self.expects_header = false;
+        self.expects_lambda_body = false;
+        self.expects_schedule_body = false;
         self.conditionals = 0;
     }
 
@@ -103,24 +103,24 @@ struct Layout<'a> {
     pieces: &'a [Piece],
     sizes: Vec<Option<bool>>,
     frames: Vec<Frame>,
-    /// Frames at each open `@if`.
+    /// Copies of the frames at each open `@if`.
     conditions: Vec<Vec<Frame>>,
     out: Vec<u8>,
 }
 
-/// Where a piece goes.
+/// Position of a piece in the output.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum PiecePosition {
-    /// On a new line at a level.
+    /// On a new line at an indentation level.
     Level(usize),
     /// On a new line with this indentation.
     Indented(Vec<u8>),
-    /// On the line of the piece before.
+    /// On the line of the previous piece.
     Same,
 }
 
-/// The text of `pieces` laid out.
-pub(super) fn lay_out(source: &[u8], pieces: &[Piece]) -> Result<Vec<u8>, Unformatted> {
+/// Formats `pieces`.
+pub(super) fn format_pieces(source: &[u8], pieces: &[Piece]) -> Result<Vec<u8>, Unformatted> {
     let mut layout = Layout {
         source,
         pieces,
@@ -146,7 +146,7 @@ impl Layout<'_> {
     fn piece(&mut self, at: usize) -> Result<(), Unformatted> {
         let piece = &self.pieces[at];
         let newline = self.newlines_before(at) > 0;
-        let (place, spacing) = match &piece.kind {
+        let (position, spacing) = match &piece.kind {
             Kind::Comment => (self.comment(at, newline), Spacing::Keep),
             Kind::Directive(Directive::Dir | Directive::FileName) => self.token(at, newline)?,
             Kind::Directive(directive) => {
@@ -155,23 +155,23 @@ impl Layout<'_> {
             }
             _ => self.token(at, newline)?,
         };
-        self.write(at, &place, spacing);
+        self.write(at, &position, spacing);
         Ok(())
     }
 
     /// Writes a piece.
-    fn write(&mut self, at: usize, place: &PiecePosition, spacing: Spacing) {
+    fn write(&mut self, at: usize, position: &PiecePosition, spacing: Spacing) {
         let piece = &self.pieces[at];
         let directive_before = at > 0 && is_line_directive(&self.pieces[at - 1]);
         let comment_before = at > 0 && self.pieces[at - 1].kind == Kind::Comment;
         let forced =
             directive_before && (piece.kind != Kind::Comment || self.newlines_before(at) > 0);
-        let place = if *place == PiecePosition::Same && (forced || comment_before) {
-            PiecePosition::Level(self.frames.last().map_or(0, |frame| frame.statement))
+        let position = if *position == PiecePosition::Same && (forced || comment_before) {
+            PiecePosition::Level(self.frames.last().map_or(0, |frame| frame.statement_level))
         } else {
-            place.clone()
+            position.clone()
         };
-        match place {
+        match position {
             PiecePosition::Same => {
                 if at > 0 {
                     let gap = &self.source[self.pieces[at - 1].end..piece.start];
@@ -219,17 +219,17 @@ impl Layout<'_> {
         blanks.copied().collect()
     }
 
-    /// The frame of the statement that is being laid out, behind brackets inside of it.
+    /// The frame of the current statement, outside the brackets within it.
     fn outer(&self) -> usize {
         self.frames.iter().rposition(|frame| !frame.is_inside()).unwrap_or(0)
     }
 
-    /// The place of a line that continues a statement: as far behind its first line as it was.
+    /// The position of a line that continues a statement: its indentation relative to the first line is kept.
     fn continued(&self, at: usize) -> PiecePosition {
         let frame = &self.frames[self.outer()];
         let indent = self.source_indent(at);
-        let mut new = vec![b'\t'; frame.statement];
-        match indent.strip_prefix(&frame.base[..]) {
+        let mut new = vec![b'\t'; frame.statement_level];
+        match indent.strip_prefix(&frame.source_indent[..]) {
             Some(rest) if !rest.is_empty() || self.pieces[at].kind != Kind::Comment => {
                 new.extend_from_slice(rest);
             }
@@ -250,7 +250,7 @@ impl Layout<'_> {
         }
         if at > 0 && (self.pieces[at].text(self.source).starts_with(b"##<") || self.trails(at - 1))
         {
-            // It goes on with a comment behind code.
+            // Continues a comment that follows code.
             let own = self.source_indent(at);
             let least = self.frames.last().map_or(0, |frame| frame.level);
             if own.len() > least {
@@ -266,7 +266,7 @@ impl Layout<'_> {
                 Some(Word::Else | Word::Timeout)
                     if frame.body_done && !frame.controls.is_empty() =>
                 {
-                    // A comment behind an inner block stays with the level that it was written for.
+                    // A comment after an inner block keeps the level that it has in the source.
                     let depth =
                         self.source_indent(at).iter().filter(|byte| **byte == b'\t').count();
                     let least = self.control_level(frame, next.word());
@@ -283,7 +283,7 @@ impl Layout<'_> {
         PiecePosition::Level(level)
     }
 
-    /// Whether the piece is a comment behind code, or goes on with one.
+    /// Whether the piece is a comment after code, or continues one.
     fn trails(&self, at: usize) -> bool {
         let mut at = at;
         while self.pieces[at].kind == Kind::Comment {
@@ -299,14 +299,14 @@ impl Layout<'_> {
         false
     }
 
-    /// The level of the control that `else` or `timeout` belongs to.
+    /// The level of the control statement that `else` or `timeout` belongs to.
     fn control_level(&self, frame: &Frame, word: Option<Word>) -> usize {
         let wanted = if word == Some(Word::Else) { Word::If } else { Word::When };
         let control = frame.controls.iter().rev().find(|control| control.word == wanted);
         control.map_or(frame.level, |control| control.level)
     }
 
-    /// The level of a statement that begins now.
+    /// The level of a statement that begins at this point.
     fn level(&self, frame: &Frame) -> usize {
         let base = frame.level + usize::from(frame.in_case);
         match frame.controls.last() {
@@ -332,7 +332,7 @@ impl Layout<'_> {
         }
     }
 
-    /// Places a token and follows what it does.
+    /// Positions a token and updates the state.
     fn token(&mut self, at: usize, newline: bool) -> Result<(PiecePosition, Spacing), Unformatted> {
         let piece = &self.pieces[at];
         let before = self.pieces[..at].iter().rposition(|piece| piece.kind != Kind::Comment);
@@ -342,7 +342,7 @@ impl Layout<'_> {
                 _ => None,
             }),
             conditional: self.frames.last().is_some_and(|frame| frame.conditionals > 0),
-            header: self.frames.last().is_some_and(|frame| frame.header),
+            header: self.frames.last().is_some_and(|frame| frame.expects_header),
             sizes: &self.sizes,
         };
         let spacing = spacing::between(self.source, self.pieces, before, at, &context);
@@ -350,9 +350,9 @@ impl Layout<'_> {
             return Ok((self.brace(at, before, newline), spacing));
         }
         if piece.is(Op::ParenLeft) || piece.is(Op::BracketLeft) {
-            let place = self.start_or_continue(at, newline);
-            let header =
-                self.frames.last().is_some_and(|frame| frame.header) && piece.is(Op::ParenLeft);
+            let position = self.start_or_continue(at, newline);
+            let header = self.frames.last().is_some_and(|frame| frame.expects_header)
+                && piece.is(Op::ParenLeft);
             let bracket = if header {
                 Bracket::Header
             } else if piece.is(Op::BracketLeft) {
@@ -363,24 +363,24 @@ impl Layout<'_> {
                 Bracket::Group
             };
             if header && let Some(frame) = self.frames.last_mut() {
-                frame.header = false;
+                frame.expects_header = false;
             }
             self.open(BracketContents::Inside(bracket), 0, 0);
-            return Ok((place, spacing));
+            return Ok((position, spacing));
         }
         if piece.is(Op::ParenRight) || piece.is(Op::BracketRight) || piece.is(Op::BraceRight) {
-            return self.close(at, newline).map(|place| (place, spacing));
+            return self.close(at, newline).map(|position| (position, spacing));
         }
-        let place = self.start_or_continue(at, newline);
+        let position = self.start_or_continue(at, newline);
         self.follow(at);
-        Ok((place, spacing))
+        Ok((position, spacing))
     }
 
-    fn open(&mut self, contents: BracketContents, level: usize, close: usize) {
-        self.frames.push(Frame::new(contents, level, close));
+    fn open(&mut self, contents: BracketContents, level: usize, close_level: usize) {
+        self.frames.push(Frame::new(contents, level, close_level));
     }
 
-    /// The place of a token that is no brace: the beginning of a statement, or within one.
+    /// The position of a token that is not a brace: at the beginning of a statement or within one.
     fn start_or_continue(&mut self, at: usize, newline: bool) -> PiecePosition {
         let piece = &self.pieces[at];
         let indent = self.source_indent(at);
@@ -409,7 +409,7 @@ impl Layout<'_> {
             && self.pieces[at - 1].word() == Some(Word::Else);
         let items = frame.contents == BracketContents::Items;
         let level = match (items, else_if) {
-            // Statements are not items: in broken text that has some, they keep the level of the items.
+            // Statements are not items. In invalid text that contains some, they keep the level of the items.
             (true, _) => frame.level,
             (false, true) => level.saturating_sub(1),
             (false, false) => level,
@@ -429,25 +429,26 @@ impl Layout<'_> {
             _ => {}
         }
         frame.at_start = false;
-        frame.first = word;
-        frame.statement = level;
+        frame.first_word = word;
+        frame.statement_level = level;
         if newline || at == 0 {
-            frame.base = indent;
+            frame.source_indent = indent;
         } else if !items {
-            // The source has no line of its own for it: what continues it counts from the line that it is in.
-            frame.base = indent;
+            // The statement does not begin a line in the source, so its continuation lines are relative to the
+            // line that contains it.
+            frame.source_indent = indent;
         }
         match word {
             Some(word @ (Word::If | Word::For | Word::While | Word::When)) => {
                 frame.controls.push(Control { word, level });
-                frame.header = true;
+                frame.expects_header = true;
             }
             Some(word @ (Word::Else | Word::Timeout)) => {
                 frame.controls.push(Control { word, level });
                 if word == Word::Else {
                     frame.at_start = true;
                     frame.body_done = false;
-                    frame.first = None;
+                    frame.first_word = None;
                 }
             }
             _ => {}
@@ -459,7 +460,7 @@ impl Layout<'_> {
         }
     }
 
-    /// Follows a token within a statement.
+    /// Updates the state for a token within a statement.
     fn follow(&mut self, at: usize) {
         let piece = &self.pieces[at];
         let Some(frame) = self.frames.last_mut() else { return };
@@ -472,29 +473,33 @@ impl Layout<'_> {
             Kind::Token(Token::Op(Op::Colon)) if frame.conditionals > 0 => frame.conditionals -= 1,
             Kind::Token(Token::Op(Op::Colon))
                 if frame.contents == BracketContents::Cases
-                    && matches!(frame.first, Some(Word::Case | Word::Default)) =>
+                    && matches!(frame.first_word, Some(Word::Case | Word::Default)) =>
             {
                 frame.end_statement();
                 frame.in_case = true;
             }
             Kind::Token(Token::Word(word)) => match word {
-                Word::Function if frame.first != Some(Word::Function) => frame.lambda = true,
-                Word::Event | Word::Hook | Word::Function if frame.first == Some(Word::Redef) => {
-                    frame.first = Some(*word);
+                Word::Function if frame.first_word != Some(Word::Function) => {
+                    frame.expects_lambda_body = true
                 }
-                Word::When if frame.first == Some(Word::Return) => {
-                    let level = frame.statement;
+                Word::Event | Word::Hook | Word::Function
+                    if frame.first_word == Some(Word::Redef) =>
+                {
+                    frame.first_word = Some(*word);
+                }
+                Word::When if frame.first_word == Some(Word::Return) => {
+                    let level = frame.statement_level;
                     frame.controls.push(Control { word: Word::When, level });
-                    frame.header = true;
+                    frame.expects_header = true;
                 }
-                Word::Schedule => frame.schedule = true,
+                Word::Schedule => frame.expects_schedule_body = true,
                 _ => {}
             },
             _ => {}
         }
     }
 
-    /// Places `{` and opens what it holds.
+    /// Positions `{` and opens its content.
     fn brace(&mut self, at: usize, before: Option<usize>, newline: bool) -> PiecePosition {
         let last_word = before.and_then(|before| self.pieces[before].word());
         let one_line = self.closes_on_line(at);
@@ -502,12 +507,12 @@ impl Layout<'_> {
             || self.pieces.get(at + 1).is_some_and(|next| next.kind == Kind::Comment);
         let Some(frame) = self.frames.last_mut() else { return PiecePosition::Same };
         if frame.is_inside() {
-            let place = if newline { self.continued(at) } else { PiecePosition::Same };
+            let position = if newline { self.continued(at) } else { PiecePosition::Same };
             self.open(BracketContents::Inside(Bracket::Brace), 0, 0);
-            return place;
+            return position;
         }
         if frame.at_start {
-            // The body of a control, or a block of its own.
+            // The body of a control statement, or a separate block.
             if frame.body_done {
                 frame.controls.clear();
             }
@@ -515,31 +520,31 @@ impl Layout<'_> {
                 Some(control) => control.level + 1,
                 None => frame.level + usize::from(frame.in_case) + 1,
             };
-            frame.statement = level;
+            frame.statement_level = level;
             self.open(BracketContents::Block { lambda: false }, level, level);
             return PiecePosition::Level(level);
         }
-        let level = frame.statement;
-        if frame.first == Some(Word::Timeout) {
+        let level = frame.statement_level;
+        if frame.first_word == Some(Word::Timeout) {
             self.open(BracketContents::Block { lambda: false }, level + 1, level + 1);
             return PiecePosition::Level(level + 1);
         }
-        if frame.first == Some(Word::Switch) {
+        if frame.first_word == Some(Word::Switch) {
             let (own, cases) = if newline { (level + 1, level + 1) } else { (level, level) };
             self.open(BracketContents::Cases, cases, own);
             return if newline { PiecePosition::Level(level + 1) } else { PiecePosition::Same };
         }
-        if frame.first == Some(Word::Export) && last_word == Some(Word::Export) {
+        if frame.first_word == Some(Word::Export) && last_word == Some(Word::Export) {
             self.open(BracketContents::Declarations, level + 1, level);
             return PiecePosition::Same;
         }
         let declares = frame.contents == BracketContents::Declarations;
-        if declares && matches!(frame.first, Some(Word::Function | Word::Event | Word::Hook)) {
+        if declares && matches!(frame.first_word, Some(Word::Function | Word::Event | Word::Hook)) {
             self.open(BracketContents::Block { lambda: false }, level + 1, level + 1);
             return PiecePosition::Level(level + 1);
         }
-        if frame.lambda && !frame.schedule {
-            frame.lambda = false;
+        if frame.expects_lambda_body && !frame.expects_schedule_body {
+            frame.expects_lambda_body = false;
             if one_line {
                 self.open(BracketContents::Inside(Bracket::Brace), 0, 0);
                 return if newline { self.continued(at) } else { PiecePosition::Same };
@@ -547,17 +552,17 @@ impl Layout<'_> {
             self.open(BracketContents::Block { lambda: true }, level + 1, level + 1);
             return PiecePosition::Level(level + 1);
         }
-        frame.schedule = false;
-        let place = if newline { self.continued(at) } else { PiecePosition::Same };
+        frame.expects_schedule_body = false;
+        let position = if newline { self.continued(at) } else { PiecePosition::Same };
         if ends_line && !one_line {
             self.open(BracketContents::Items, level + 1, level);
         } else {
             self.open(BracketContents::Inside(Bracket::Brace), 0, 0);
         }
-        place
+        position
     }
 
-    /// Whether the brace at `at` closes in its line.
+    /// Whether the brace at `at` closes on the same line.
     fn closes_on_line(&self, at: usize) -> bool {
         let line = self.pieces[at].line;
         let mut depth = 0_usize;
@@ -577,7 +582,7 @@ impl Layout<'_> {
         false
     }
 
-    /// Places a closing bracket.
+    /// Positions a closing bracket.
     fn close(&mut self, at: usize, newline: bool) -> Result<PiecePosition, Unformatted> {
         let piece = &self.pieces[at];
         let wrong = || Unformatted {
@@ -604,29 +609,29 @@ impl Layout<'_> {
                 if bracket == Bracket::Header {
                     outer.at_start = true;
                     outer.body_done = false;
-                    outer.first = None;
+                    outer.first_word = None;
                 }
                 if newline { continued } else { PiecePosition::Same }
             }
             BracketContents::Items => {
                 if newline {
-                    PiecePosition::Level(frame.close)
+                    PiecePosition::Level(frame.close_level)
                 } else {
                     PiecePosition::Same
                 }
             }
-            BracketContents::Block { lambda: true } => PiecePosition::Level(frame.close),
+            BracketContents::Block { lambda: true } => PiecePosition::Level(frame.close_level),
             BracketContents::Block { lambda: false }
             | BracketContents::Cases
             | BracketContents::Declarations => {
                 outer.end_statement();
-                PiecePosition::Level(frame.close)
+                PiecePosition::Level(frame.close_level)
             }
         })
     }
 }
 
-/// Whether a directive ends its line.
+/// Whether a directive extends to the end of its line.
 fn is_line_directive(piece: &Piece) -> bool {
     matches!(piece.kind, Kind::Directive(directive) if !matches!(directive, Directive::Dir | Directive::FileName))
 }

@@ -1,19 +1,20 @@
 //! The formatter: pieces to lines.
 //!
-//! It sets indentation, blanks between tokens, the lines of braces and of statements. It keeps line breaks inside of statements, the alignment
-//! of their lines and of columns, comments, and up to two empty lines. Tokens are never changed: the result is read again and compared.
+//! It sets indentation, blanks between tokens, and the lines of braces and statements. It keeps line breaks
+//! inside statements, the alignment of continuation lines and columns, comments, and up to two empty lines. It
+//! never changes tokens: the result is tokenized again and compared.
 
 mod layout;
 mod spacing;
 
 use crate::tools::tokens::{self, NotTokens, Piece};
 
-/// Why a file was not formatted.
+/// The reason why a file was not formatted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Unformatted {
-    /// The line; 0 where it concerns no line.
+    /// The line; 0 if no line applies.
     pub line: u32,
-    /// What is wrong.
+    /// The error message.
     pub message: String,
 }
 
@@ -26,9 +27,9 @@ impl From<NotTokens> for Unformatted {
 /// The text of a script in the common style.
 ///
 /// # Errors
-/// Text that is no token, or brackets that do not match.
+/// Text that is not a token, or unbalanced brackets.
 pub fn format(source: &[u8]) -> Result<Vec<u8>, Unformatted> {
-    // Indentation decides the alignment of the lines below: a second pass finds what the first one moved.
+    // Indentation affects the alignment of later lines: a second pass corrects lines that the first one moved.
     let mut text = once(source)?;
     for _ in 0..MAX_PASSES {
         let next = once(&text)?;
@@ -40,12 +41,12 @@ pub fn format(source: &[u8]) -> Result<Vec<u8>, Unformatted> {
     Ok(text)
 }
 
-/// How often the result is formatted again until it does not change.
+/// Maximum number of passes until the result must be stable.
 const MAX_PASSES: usize = 4;
 
 fn once(source: &[u8]) -> Result<Vec<u8>, Unformatted> {
     let pieces = tokens::pieces(source)?;
-    let text = layout::lay_out(source, &pieces)?;
+    let text = layout::format_pieces(source, &pieces)?;
     let again = tokens::pieces(&text)?;
     let same = |a: &Piece, b: &Piece| a.kind == b.kind && a.text(source) == b.text(&text);
     if pieces.len() != again.len() || !pieces.iter().zip(&again).all(|(a, b)| same(a, b)) {
@@ -62,7 +63,8 @@ mod tests {
 
     #[test]
     fn statements_among_items_stay_where_they_are() {
-        // Not a script, but its brackets match: every pass moved the last line by one tab.
+        // Not a script, but its brackets match. Without the rule for items, every pass moved the last line by
+        // one tab.
         let text = once(b"e{\nfor()()\ns}").unwrap();
         assert_eq!(String::from_utf8_lossy(&text), "e {\n\tfor ()()\n\ts }\n");
         assert_eq!(once(&text).as_ref(), Ok(&text));

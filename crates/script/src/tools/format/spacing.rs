@@ -3,7 +3,7 @@
 use crate::lexer::{Op, Token, Word};
 use crate::tools::tokens::{Kind, Piece};
 
-/// What a bracket within a statement is.
+/// The role of a bracket within a statement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Bracket {
     /// The condition of `if`, `for` and so on.
@@ -21,27 +21,27 @@ pub(super) enum Bracket {
 /// Blanks between two tokens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Spacing {
-    /// None.
+    /// No blank.
     None,
-    /// One; more where the source has more, to align columns.
+    /// One blank; more if the source has more, to align columns.
     One,
-    /// As in the source.
+    /// The blanks of the source.
     Keep,
 }
 
-/// What is known at a token.
+/// The state at a token.
 pub(super) struct Context<'a> {
-    /// The bracket that it is in.
+    /// The enclosing bracket.
     pub(super) bracket: Option<Bracket>,
-    /// Whether a `?` is open.
+    /// Whether a `?` of a conditional expression is open.
     pub(super) conditional: bool,
-    /// Whether the condition of a control begins.
+    /// Whether the condition of a control statement begins.
     pub(super) header: bool,
-    /// Bars that open and close sizes.
+    /// For each piece, whether it is a bar that opens or closes a size.
     pub(super) sizes: &'a [Option<bool>],
 }
 
-/// The blanks for `gap`, the source between two tokens.
+/// The blanks that replace `gap`, the source between two tokens.
 pub(super) fn blanks(gap: &[u8], spacing: Spacing, comment: bool) -> Vec<u8> {
     let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t');
     let written: Vec<u8> = gap.iter().copied().filter(is_blank).collect();
@@ -56,7 +56,7 @@ pub(super) fn blanks(gap: &[u8], spacing: Spacing, comment: bool) -> Vec<u8> {
     }
 }
 
-/// Whether a parenthesis behind `before` holds arguments or parameters.
+/// Whether a parenthesis after `before` contains arguments or parameters.
 pub(super) fn is_call(pieces: &[Piece], before: Option<usize>) -> bool {
     let Some(piece) = before.map(|before| &pieces[before]) else { return false };
     match &piece.kind {
@@ -106,7 +106,7 @@ pub(super) fn between(
     if let Some(spacing) = sizes(context, left_at, at) {
         return spacing;
     }
-    // What is to the left.
+    // The token on the left decides.
     match left_op {
         Some(Op::Dollar | Op::HasField | Op::Increment | Op::Decrement | Op::Complement) => {
             return Spacing::None;
@@ -150,14 +150,14 @@ pub(super) fn between(
                 return Spacing::One;
             }
             if left_op == Some(Op::BracketRight) {
-                // Captures of a lambda come before its parameters.
+                // Captures of a lambda precede its parameters.
                 return Spacing::Keep;
             }
             return if is_call(pieces, before) { Spacing::None } else { Spacing::One };
         }
         Some(Op::BracketLeft) => {
             if left_op == Some(Op::Assign) {
-                return behind_assignment(pieces, left_at);
+                return after_assignment(pieces, left_at);
             }
             let word = left.word();
             if matches!(word, Some(Word::Function | Word::When)) {
@@ -188,18 +188,18 @@ pub(super) fn between(
         Some(Op::Colon) if context.bracket == Some(Bracket::Square) && !context.conditional => {
             Spacing::Keep
         }
-        Some(Op::Assign) => behind_assignment(pieces, left_at),
+        Some(Op::Assign) => after_assignment(pieces, left_at),
         _ => Spacing::One,
     }
 }
 
-/// No blank, but what aligns columns stays.
+/// No blank, except for alignment of columns.
 fn tight(source: &[u8], left: &Piece, right: &Piece) -> Spacing {
     let gap = source.get(left.end..right.start).unwrap_or(&[]);
     if gap.len() > 1 { Spacing::Keep } else { Spacing::None }
 }
 
-/// Blanks around the `=` behind the token at `left`: none in `&attr=value` and `$field=value`.
+/// Blanks around the `=` after the token at `left`: none in `&attr=value` and `$field=value`.
 fn assignment(pieces: &[Piece], left: usize) -> Spacing {
     match &pieces[left].kind {
         Kind::Token(Token::Attr(_)) => Spacing::None,
@@ -221,7 +221,7 @@ fn assignment(pieces: &[Piece], left: usize) -> Spacing {
 }
 
 /// Blanks between the `=` at `at` and the value.
-fn behind_assignment(pieces: &[Piece], at: usize) -> Spacing {
+fn after_assignment(pieces: &[Piece], at: usize) -> Spacing {
     let before = pieces[..at].iter().rposition(|piece| piece.kind != Kind::Comment);
     before.map_or(Spacing::One, |before| assignment(pieces, before))
 }

@@ -1,4 +1,4 @@
-//! Events that nothing handles, and `schedule` before there is network time.
+//! Events without a handler, and `schedule` before network time is set.
 
 use std::collections::HashSet;
 
@@ -46,7 +46,7 @@ pub(super) fn check(lint: &mut Lint<'_>) {
         let global = &program.globals[event];
         let GlobalKind::Function(func) = global.kind else { continue };
         let handled = !program.functions[func].bodies.is_empty();
-        let own = lint.is_wanted(global.span) && !global.exported;
+        let own = lint.is_span_checked(global.span) && !global.exported;
         if handled || !(own || lint.level == Level::All) || !known.insert(event) {
             continue;
         }

@@ -21,7 +21,7 @@ fn unused(lint: &mut Lint<'_>, body: BodyId) {
     let mut targets = HashSet::new();
     let mut frames = vec![body];
     super::statements(program, body, &mut |frame, stmt| match &program.stmts[stmt].kind {
-        // An assignment as a statement reads nothing of its target.
+        // An assignment statement does not read its target.
         StmtKind::Expr(expr) => {
             if let ExprKind::Assign(left, _) = program.exprs[*expr].kind
                 && matches!(program.exprs[left].kind, ExprKind::Local(..))
@@ -96,7 +96,7 @@ fn unreachable(lint: &mut Lint<'_>, body: BodyId) {
     }
 }
 
-/// Whether control never passes from this statement to the next one.
+/// Whether control never continues after this statement.
 fn ends(program: &Program, stmt: StmtId, depth: usize) -> bool {
     if depth > 500 {
         return false;
@@ -115,7 +115,7 @@ fn ends(program: &Program, stmt: StmtId, depth: usize) -> bool {
     }
 }
 
-/// Whether the body of a case ends in `return` or falls through, and has no `break` of the switch.
+/// Whether the body of a case ends in `return` or falls through, and contains no `break` of the switch.
 fn returns(program: &Program, body: StmtId) -> bool {
     let StmtKind::List(stmts) = &program.stmts[body].kind else { return false };
     let last = stmts.last().map(|stmt| &program.stmts[*stmt].kind);

@@ -1,4 +1,5 @@
-//! Warnings that Zeek lacks. Each has a code; a comment `# gannet: allow(CODE)` in the line of the finding or the line above silences it.
+//! Warnings that Zeek does not have. Each has a code; a comment `# gannet: allow(CODE)` on the line of the
+//! finding or above silences it.
 //!
 //! | code | module | by default |
 //! |---|---|---|
@@ -25,22 +26,26 @@ use crate::symbols::GlobalKind;
 use crate::tools::finding::Finding;
 use crate::walk;
 
-/// Which warnings are emitted.
+/// The set of warnings to emit.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 pub enum Level {
-    /// None.
+    /// No warnings.
     None,
-    /// Those that seldom err.
+    /// Those with few false positives.
     #[default]
     Default,
-    /// All.
+    /// All warnings.
     All,
 }
 
-/// The warnings about files that `wanted` accepts, by place.
+/// The warnings about the files that `is_checked` accepts, sorted by position.
 #[must_use]
-pub fn warnings(program: &Program, level: Level, wanted: &dyn Fn(FileId) -> bool) -> Vec<Finding> {
-    let mut lint = Lint { program, level, wanted, frames: HashSet::new(), found: Vec::new() };
+pub fn warnings(
+    program: &Program,
+    level: Level,
+    is_checked: &dyn Fn(FileId) -> bool,
+) -> Vec<Finding> {
+    let mut lint = Lint { program, level, is_checked, frames: HashSet::new(), found: Vec::new() };
     for (_, stmt) in program.stmts.iter() {
         if let StmtKind::When(when) = &stmt.kind {
             lint.frames.insert(when.frame);
@@ -61,19 +66,19 @@ pub fn warnings(program: &Program, level: Level, wanted: &dyn Fn(FileId) -> bool
     found
 }
 
-/// The state of the passes.
+/// State of the lint passes.
 struct Lint<'a> {
     program: &'a Program,
     level: Level,
-    wanted: &'a dyn Fn(FileId) -> bool,
-    /// Frames of `when`s: parts of other bodies.
+    is_checked: &'a dyn Fn(FileId) -> bool,
+    /// Frames of `when`s, which are parts of other bodies.
     frames: HashSet<BodyId>,
     found: Vec<Finding>,
 }
 
 impl Lint<'_> {
-    fn is_wanted(&self, span: Span) -> bool {
-        span.is_somewhere() && (self.wanted)(span.file)
+    fn is_span_checked(&self, span: Span) -> bool {
+        span.is_somewhere() && (self.is_checked)(span.file)
     }
 
     fn warn(&mut self, code: &'static str, span: Span, message: String, hint: &str) {
@@ -81,12 +86,12 @@ impl Lint<'_> {
     }
 
     fn push(&mut self, finding: Finding) {
-        if finding.span().is_some_and(|span| self.is_wanted(span)) {
+        if finding.span().is_some_and(|span| self.is_span_checked(span)) {
             self.found.push(finding);
         }
     }
 
-    /// Bodies of functions, handlers, hooks and lambdas in wanted files, and the statements at file level.
+    /// Bodies of functions, handlers, hooks and lambdas in checked files, and the statements at file level.
     fn bodies(&self) -> Vec<BodyId> {
         self.program
             .bodies
@@ -94,7 +99,7 @@ impl Lint<'_> {
             .filter(|(id, body)| {
                 !self.frames.contains(id)
                     && (Some(*id) == self.program.main
-                        || self.is_wanted(self.program.stmts[body.stmt].span))
+                        || self.is_span_checked(self.program.stmts[body.stmt].span))
             })
             .map(|(id, _)| id)
             .collect()
@@ -105,7 +110,7 @@ impl Lint<'_> {
         self.program.name(name).rsplit("::").next().unwrap_or_default()
     }
 
-    /// The variable that an expression names, conversions around it aside.
+    /// The variable that an expression refers to, without surrounding conversions.
     fn global(&self, expr: ExprId) -> Option<GlobalId> {
         match &self.program.exprs[expr].kind {
             crate::ast::ExprKind::Global(global)
@@ -122,7 +127,7 @@ impl Lint<'_> {
     }
 }
 
-/// Calls `visit` for each statement of a body with the frame that it runs in: that of the body or of a `when`.
+/// Calls `visit` for each statement of a body with its frame: that of the body or of a `when`.
 fn statements(program: &Program, body: BodyId, visit: &mut dyn FnMut(BodyId, StmtId)) {
     let mut open = vec![(body, program.bodies[body].stmt)];
     while let Some((frame, stmt)) = open.pop() {
@@ -137,7 +142,7 @@ fn statements(program: &Program, body: BodyId, visit: &mut dyn FnMut(BodyId, Stm
     }
 }
 
-/// Calls `visit` for each expression of a body, bodies of lambdas not among them, with the frame that it is evaluated in.
+/// Calls `visit` for each expression of a body, except bodies of lambdas, with the frame of its evaluation.
 fn expressions(program: &Program, body: BodyId, visit: &mut dyn FnMut(BodyId, ExprId)) {
     statements(program, body, &mut |frame, stmt| {
         let mut tops = Vec::new();
@@ -154,10 +159,10 @@ fn expressions(program: &Program, body: BodyId, visit: &mut dyn FnMut(BodyId, Ex
     });
 }
 
-/// Lines of a file, from 1 on, with the codes that a comment there allows.
+/// Line numbers of a file, counted from 1, with the codes that a comment on that line allows.
 type Allowed = Vec<(u32, String)>;
 
-/// Whether a comment in the finding's first line, or in the one above, allows it. Each file is searched for such comments once.
+/// Whether a comment on the finding's first line, or on the line above, allows it. Each file is searched once.
 fn is_allowed(program: &Program, known: &mut HashMap<FileId, Allowed>, finding: &Finding) -> bool {
     let Some(span) = finding.span() else { return false };
     let Some(file) = program.sources.files.find(span.file) else { return false };

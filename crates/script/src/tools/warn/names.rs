@@ -1,4 +1,4 @@
-//! Locals that hide other names.
+//! Locals that shadow other names.
 
 use super::{Level, Lint};
 use crate::ast::LocalKind;
@@ -12,7 +12,7 @@ pub(super) fn check(lint: &mut Lint<'_>) {
     }
 }
 
-/// Locals of a module that have the name of a global outside of modules.
+/// Locals of a module that have the name of a global of module GLOBAL.
 fn hidden_globals(lint: &mut Lint<'_>, body: BodyId) {
     let program = lint.program;
     for local in program.bodies[body].locals.ids() {

@@ -1,6 +1,7 @@
-//! Reads of `&optional` fields on a path without `?$`: the most common run-time error of scripts.
+//! Reads of `&optional` fields that no `?$` guards, the most common run-time error of scripts.
 //!
-//! The pass follows the structure of a body with the set of fields that are known to have a value: tested by `?$`, or assigned.
+//! The pass follows the control flow of a body with the set of fields that are known to be set: tested by `?$`,
+//! or assigned.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +12,7 @@ use crate::program::Program;
 use crate::tools::finding::source;
 use crate::types::{AttrKind, find_attr};
 
-/// Texts of field expressions that have a value.
+/// Texts of field expressions that are known to be set.
 type Known = BTreeSet<Vec<u8>>;
 
 pub(super) fn check(lint: &mut Lint<'_>) {
@@ -20,7 +21,7 @@ pub(super) fn check(lint: &mut Lint<'_>) {
             Pass { program: lint.program, found: Vec::new(), reported: Known::new(), depth: 0 };
         pass.body(body);
         for (expr, text) in pass.found {
-            // As the script has it: in a module, locals would have its name.
+            // As written in the script; the full text would qualify locals with the module.
             let written = source(lint.program, lint.program.exprs[expr].span);
             let written = written.filter(|text| text.contains('$') && !text.contains('\n'));
             let text = written.unwrap_or_else(|| String::from_utf8_lossy(&text).into_owned());
@@ -45,7 +46,7 @@ impl Pass<'_> {
         self.stmt(self.program.bodies[body].stmt, &mut known);
     }
 
-    /// Follows a statement; returns whether control does not pass it.
+    /// Follows a statement; returns whether control never continues after it.
     fn stmt(&mut self, stmt: StmtId, known: &mut Known) -> bool {
         if self.depth > 2_000 {
             return false;
@@ -210,7 +211,7 @@ impl Pass<'_> {
         }
     }
 
-    /// Adds the fields that have a value where `condition` is `holds`.
+    /// Adds the fields that are set if `condition` has the value `holds`.
     fn facts(&self, condition: ExprId, holds: bool, known: &mut Known) {
         let program = self.program;
         let mut open = vec![(condition, holds)];

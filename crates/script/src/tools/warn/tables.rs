@@ -1,4 +1,4 @@
-//! Tables: changes that are lost, attributes that are lost, tables that only grow, and output in an order that is not defined.
+//! Tables: lost changes, lost attributes, unbounded growth, and output in undefined order.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,7 +11,7 @@ use crate::symbols::GlobalKind;
 use crate::tools::finding::Finding;
 use crate::types::{AttrKind, Tag, Type};
 
-/// Attributes that belong to a table value: a plain constructor has none of them.
+/// Attributes that belong to a table value; a plain constructor has none of them.
 const OF_VALUES: [AttrKind; 7] = [
     AttrKind::CreateExpire,
     AttrKind::ReadExpire,
@@ -114,7 +114,7 @@ fn is_plain_constructor(program: &Program, expr: ExprId) -> bool {
     }
 }
 
-/// Global tables with a key for each host or connection that nothing removes entries from.
+/// Global tables that are keyed by host or connection and whose entries are never removed.
 fn unbounded(lint: &mut Lint<'_>) {
     let program = lint.program;
     let mut inserts: HashMap<GlobalId, Span> = HashMap::new();
@@ -178,7 +178,8 @@ fn unbounded(lint: &mut Lint<'_>) {
     }
 }
 
-/// Whether a table has a key for each host or connection: addresses, strings such as uids, records such as `conn_id`.
+/// Whether a table is keyed by host or connection: by addresses, strings such as uids, records such as
+/// `conn_id`.
 fn is_per_host(program: &Program, ty: TypeId) -> bool {
     match program.types.get(ty) {
         Type::Table(table) => table
@@ -189,7 +190,7 @@ fn is_per_host(program: &Program, ty: TypeId) -> bool {
     }
 }
 
-/// Loops over tables and sets whose bodies write output: the order is not defined.
+/// Loops over tables and sets whose bodies write output in undefined order.
 fn unordered_output(lint: &mut Lint<'_>, body: BodyId) {
     let program = lint.program;
     let mut found = Vec::new();
@@ -212,7 +213,7 @@ fn unordered_output(lint: &mut Lint<'_>, body: BodyId) {
     }
 }
 
-/// A statement in `stmt` that writes output.
+/// A statement within `stmt` that writes output.
 fn output(program: &Program, stmt: StmtId) -> Option<Span> {
     let mut open = vec![stmt];
     while let Some(stmt) = open.pop() {

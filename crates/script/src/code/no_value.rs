@@ -1,4 +1,4 @@
-//! Which calls may give no value: the rest of their statement is then skipped.
+//! Calls that may return no value, which skips the rest of their statement.
 
 use super::compile::Compiler;
 use crate::ast::ExprKind;
@@ -10,7 +10,7 @@ use crate::ids::TypeId;
 use crate::symbols::GlobalKind;
 use crate::types::Flavor;
 
-/// Built-in functions that give no value where they report an error, in order.
+/// Built-in functions that return no value after they report an error, sorted.
 const MAY_FAIL: &[&str] = &[
     "Broker::publish",
     "Cluster::publish",
@@ -41,15 +41,15 @@ const MAY_FAIL: &[&str] = &[
     "table_values",
 ];
 
-/// How many calls of functions that return what others return are followed.
-const DEEPEST: usize = 4;
+/// Maximum depth of nested `return f(x)` calls to follow.
+const MAX_CALL_DEPTH: usize = 4;
 
 impl Compiler<'_> {
-    /// Whether a function that has a result may end without one.
-    pub(super) fn may_give_nothing(&self, func: FuncId, depth: usize) -> bool {
+    /// Whether a function with a result type may end without a value.
+    pub(super) fn may_return_no_value(&self, func: FuncId, depth: usize) -> bool {
         let Some(function) = self.p.functions.find(func) else { return false };
         let result = self.p.types.func(function.ty).map_or(TypeId::VOID, |ty| ty.result);
-        if function.flavor != Flavor::Function || result == TypeId::VOID || depth > DEEPEST {
+        if function.flavor != Flavor::Function || result == TypeId::VOID || depth > MAX_CALL_DEPTH {
             return false;
         }
         match function.bodies.first() {
@@ -61,9 +61,9 @@ impl Compiler<'_> {
     /// Whether a statement always ends in `return` with a value.
     fn always_returns(&self, stmt: StmtId, depth: usize) -> bool {
         match &self.p.stmts[stmt].kind {
-            StmtKind::Return(Some(expr)) => self.gives_value(*expr, depth),
+            StmtKind::Return(Some(expr)) => self.returns_value(*expr, depth),
             StmtKind::List(list) => {
-                // Values of `return` elsewhere count too: a statement in front may hold one.
+                // A `return` in any statement of the list suffices: a preceding statement may contain it.
                 list.iter().any(|stmt| self.always_returns(*stmt, depth))
             }
             StmtKind::If(_, then, Some(otherwise)) => {
@@ -74,11 +74,11 @@ impl Compiler<'_> {
         }
     }
 
-    fn gives_value(&self, expr: ExprId, depth: usize) -> bool {
+    fn returns_value(&self, expr: ExprId, depth: usize) -> bool {
         let ExprKind::Call(call) = &self.p.exprs[expr].kind else { return true };
         let ExprKind::Global(global) = self.p.exprs[call.callee].kind else { return true };
         match self.p.globals[global].kind {
-            GlobalKind::Function(func) => !self.may_give_nothing(func, depth + 1),
+            GlobalKind::Function(func) => !self.may_return_no_value(func, depth + 1),
             _ => true,
         }
     }

@@ -1,4 +1,4 @@
-//! Statements that `# @no-test` leaves out.
+//! Statements that `# @no-test` excludes.
 
 use super::text;
 use crate::ast::StmtKind;
@@ -6,15 +6,15 @@ use crate::ids::StmtId;
 use crate::program::Program;
 use crate::source::Span;
 
-/// What marks a statement or a block.
-const MARK: &[u8] = b"@no-test";
+/// The comment that excludes a statement or a block.
+const EXCLUDE_MARKER: &[u8] = b"@no-test";
 
-/// Blocks that are left out.
+/// Blocks that are excluded.
 #[derive(Default)]
-pub(super) struct LeftOut(Vec<Span>);
+pub(super) struct ExcludedBlocks(Vec<Span>);
 
-impl LeftOut {
-    /// Adds a statement if it is a block that is left out.
+impl ExcludedBlocks {
+    /// Adds a statement if it is a block that is excluded.
     pub(super) fn add_block(&mut self, program: &Program, stmt: StmtId) {
         let statement = &program.stmts[stmt];
         let span = statement.span;
@@ -27,7 +27,7 @@ impl LeftOut {
         }
     }
 
-    /// Whether a statement is left out.
+    /// Whether a statement is excluded.
     pub(super) fn has(&self, program: &Program, stmt: StmtId) -> bool {
         let statement = &program.stmts[stmt];
         let span = statement.span;
@@ -52,14 +52,14 @@ impl LeftOut {
     }
 }
 
-/// Whether the mark comes before the next token.
+/// Whether the marker precedes the next token.
 fn is_marked(mut text: &[u8]) -> bool {
     loop {
         text = text.trim_ascii_start();
         let Some(comment) = text.strip_prefix(b"#") else { return false };
         let end = comment.iter().position(|byte| *byte == b'\n').unwrap_or(comment.len());
         let (line, rest) = comment.split_at(end);
-        if line.trim_ascii_start().starts_with(MARK) {
+        if line.trim_ascii_start().starts_with(EXCLUDE_MARKER) {
             return true;
         }
         text = rest;
