@@ -255,7 +255,12 @@ fn together(bench: &mut Bench, a: &mut Lane<'_>, b: &mut Lane<'_>) {
         let n = (both - a.done).min(TOGETHER);
         let mut read = 0;
         while read < n {
-            let (Some(x), Some(y)) = (a.sure(n - read), b.sure(n - read)) else { return };
+            let (Some(x), Some(y)) = (a.sure(n - read), b.sure(n - read)) else {
+                // Only one of the lanes has no bits left: the other one continues after this group.
+                a.take(&bench.read[0], read);
+                b.take(&bench.read[1], read);
+                return;
+            };
             let until = read + x.min(y);
             let (mut x, mut y) = (a.at, b.at);
             let mut long = None;

@@ -596,3 +596,24 @@ fn cut_at_every_byte() {
         assert_eq!(whole(&packed[..cut]).0, oracle(&packed[..cut]).0);
     }
 }
+
+#[test]
+fn a_damaged_block_leaves_the_block_before_it_intact() {
+    // Blocks in memory are decoded in pairs, others one by one.
+    let plain = packed(&text(600_000, 200, 7), Pack { checksum: false, ..PLAIN });
+    let one_by_one = How { pieces: Some(1 << 17), ..WHOLE };
+    let step = if cfg!(miri) { 40_001 } else { 101 };
+    let mut failed = 0;
+    for at in (20..plain.len()).step_by(step) {
+        let mut damaged = plain.clone();
+        damaged[at] ^= 1 << (at % 8);
+        let ((paired, end), (single, expected)) = (whole(&damaged), unzstd(&damaged, one_by_one));
+        assert_eq!(paired.len(), single.len(), "byte {at}");
+        assert!(paired == single, "byte {at}");
+        let text = |end: io::Result<()>| end.err().map(|error| error.to_string());
+        let (end, expected) = (text(end), text(expected));
+        assert_eq!(end, expected, "byte {at}");
+        failed += usize::from(end.is_some());
+    }
+    assert!(cfg!(miri) || failed > 100, "{failed} of {}", plain.len() / step);
+}
