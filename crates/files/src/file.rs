@@ -111,7 +111,7 @@ struct Part {
 
 impl ListenedBytes {
     /// Bytes that begin at `offset` of the file. If they are the first ones again, they came in `pieces` of these lengths.
-    fn hear(&mut self, offset: u64, data: &[u8], pieces: &[usize]) {
+    fn receive(&mut self, offset: u64, data: &[u8], pieces: &[usize]) {
         if let Some(archive) = &mut self.archive {
             archive.parser.push(data);
         }
@@ -133,7 +133,7 @@ impl ListenedBytes {
     }
 
     /// The same before the type of the file is known; `before` came earlier, in `pieces` of these lengths.
-    fn hear_ahead(&mut self, offset: u64, data: &[u8], before: &[u8], pieces: &[usize]) {
+    fn receive_ahead(&mut self, offset: u64, data: &[u8], before: &[u8], pieces: &[usize]) {
         if self.is_behind {
             self.replay(offset.saturating_sub(before.len() as u64), before, pieces);
         }
@@ -244,7 +244,7 @@ pub(crate) struct File {
     /// Whether handlers know that the next bytes exceed the limit of its extraction.
     pub(crate) is_limit_known: bool,
     /// Bytes that a listener asked for and did not receive yet.
-    pub(crate) heard: Option<Box<ListenedBytes>>,
+    pub(crate) listened: Option<Box<ListenedBytes>>,
     /// A script ended its analysis: what arrives is ignored.
     pub(crate) stopped: bool,
     /// The same after the next bytes.
@@ -359,8 +359,8 @@ impl File {
                     let room = self.first.saturating_sub(self.beginning.len());
                     self.beginning.reserve_exact(room.max(data.len()));
                 }
-                if let Some(heard) = &mut self.heard {
-                    heard.hear_ahead(self.next, data, &self.beginning, &self.pieces);
+                if let Some(listened) = &mut self.listened {
+                    listened.receive_ahead(self.next, data, &self.beginning, &self.pieces);
                 }
                 self.beginning.extend_from_slice(data);
                 if self.reports_matches {
@@ -388,8 +388,8 @@ impl File {
         if !matches!(self.extraction, Extraction::No) && self.exceeds(data.len() as u64, false) {
             return self.look_later(offset, data);
         }
-        if let Some(heard) = &mut self.heard {
-            heard.hear(offset, data, &std::mem::take(&mut self.pieces));
+        if let Some(listened) = &mut self.listened {
+            listened.receive(offset, data, &std::mem::take(&mut self.pieces));
         }
         self.analyzers.data(data);
         let file = extractable(self.fuid, &self.start, self.mime_type);
@@ -424,12 +424,12 @@ impl File {
                     (Some(hash), _) => self.analyzers.set_hashes(hash, true),
                     (None, _) if self.analyzers.add_by_name(&analyzer) => {}
                     (None, _) if reads_contents(&analyzer) => {
-                        let heard = self.heard.get_or_insert_default();
-                        heard.is_reported = true;
-                        heard.is_behind = !self.pieces.is_empty();
+                        let listened = self.listened.get_or_insert_default();
+                        listened.is_reported = true;
+                        listened.is_behind = !self.pieces.is_empty();
                     }
                     (None, _) if analyzer == ZIP => {
-                        let archive = &mut self.heard.get_or_insert_default().archive;
+                        let archive = &mut self.listened.get_or_insert_default().archive;
                         archive.get_or_insert_with(|| {
                             let parser = zip::Parser::new();
                             Box::new(Archive { parser, entry: None, entries: 0 })
@@ -446,8 +446,8 @@ impl File {
             FileCommand::Remove(analyzer) => match hash_of(&analyzer) {
                 Some(hash) => self.analyzers.set_hashes(hash, false),
                 None if reads_contents(&analyzer) => {
-                    if let Some(heard) = &mut self.heard {
-                        heard.is_reported = false;
+                    if let Some(listened) = &mut self.listened {
+                        listened.is_reported = false;
                     }
                 }
                 None if analyzer == ZIP => {
@@ -537,20 +537,21 @@ impl File {
 
     /// The file as an archive.
     pub(crate) fn archive(&mut self) -> Option<&mut Archive> {
-        self.heard.as_mut()?.archive.as_deref_mut()
+        self.listened.as_mut()?.archive.as_deref_mut()
     }
 
     /// Reports the bytes that a listener asked for. Returns whether the file is an archive.
     #[inline]
-    pub(crate) fn raise_heard(&mut self, sinks: &mut Sinks) -> bool {
-        self.heard.is_some() && self.raise_data(sinks)
+    pub(crate) fn raise_listened(&mut self, sinks: &mut Sinks) -> bool {
+        self.listened.is_some() && self.raise_data(sinks)
     }
 
     #[cold]
     fn raise_data(&mut self, sinks: &mut Sinks) -> bool {
-        let Some(heard) = &mut self.heard else { return false };
-        let is_archive = heard.archive.is_some();
-        let (bytes, parts) = (std::mem::take(&mut heard.bytes), std::mem::take(&mut heard.parts));
+        let Some(listened) = &mut self.listened else { return false };
+        let is_archive = listened.archive.is_some();
+        let (bytes, parts) =
+            (std::mem::take(&mut listened.bytes), std::mem::take(&mut listened.parts));
         if sinks.events.wants::<FileData<'_>>() {
             for (at, &Part { offset, begin, is_replayed }) in parts.iter().enumerate() {
                 let end = parts.get(at + 1).map_or(bytes.len(), |next| next.begin);
@@ -910,7 +911,7 @@ impl File {
         if !self.gaps.is_empty() {
             self.raise_gaps(logs);
         }
-        self.raise_heard(logs);
+        self.raise_listened(logs);
         if self.has_fault() {
             self.raise_violation(logs);
         }
@@ -962,31 +963,31 @@ fn extractable(
 mod tests {
     use super::*;
 
-    fn parts(heard: &ListenedBytes) -> Vec<(u64, usize, bool)> {
-        heard.parts.iter().map(|part| (part.offset, part.begin, part.is_replayed)).collect()
+    fn parts(listened: &ListenedBytes) -> Vec<(u64, usize, bool)> {
+        listened.parts.iter().map(|part| (part.offset, part.begin, part.is_replayed)).collect()
     }
 
     #[test]
-    fn what_is_heard_has_places_in_the_file() {
-        let mut heard = ListenedBytes { is_reported: true, ..ListenedBytes::default() };
-        heard.hear_ahead(0, b"ab", b"", &[]);
-        heard.hear_ahead(2, b"c", b"ab", &[2]);
+    fn parts_for_listeners_have_offsets_in_the_file() {
+        let mut listened = ListenedBytes { is_reported: true, ..ListenedBytes::default() };
+        listened.receive_ahead(0, b"ab", b"", &[]);
+        listened.receive_ahead(2, b"c", b"ab", &[2]);
         // The beginning comes again when the type is known.
-        heard.hear(0, b"abc", &[2, 1]);
-        heard.hear(3, b"d", &[]);
-        heard.hear(1_000_000_000_000, b"e", &[]);
-        heard.hear(1_000_000_000_001, b"fg", &[]);
-        heard.hear(1_000_000_000_003, b"", &[]);
-        assert_eq!(heard.bytes, b"abcdefg");
-        assert_eq!(parts(&heard), [(0, 0, false), (1_000_000_000_000, 4, false)]);
+        listened.receive(0, b"abc", &[2, 1]);
+        listened.receive(3, b"d", &[]);
+        listened.receive(1_000_000_000_000, b"e", &[]);
+        listened.receive(1_000_000_000_001, b"fg", &[]);
+        listened.receive(1_000_000_000_003, b"", &[]);
+        assert_eq!(listened.bytes, b"abcdefg");
+        assert_eq!(parts(&listened), [(0, 0, false), (1_000_000_000_000, 4, false)]);
         // A listener that came after the first bytes.
         let mut late = ListenedBytes { is_reported: true, ahead: 1, ..ListenedBytes::default() };
-        late.hear(0, b"xyz", &[]);
+        late.receive(0, b"xyz", &[]);
         assert_eq!((&late.bytes[..], &parts(&late)[..]), (&b"yz"[..], &[(1, 0, false)][..]));
     }
 
     #[test]
-    fn those_that_come_late_hear_the_beginning_in_its_pieces() {
+    fn late_listeners_receive_the_beginning_in_its_pieces() {
         // When the type is known: the last piece is the current one. Another listener has all of them.
         let mut late = ListenedBytes {
             is_reported: true,
@@ -994,23 +995,23 @@ mod tests {
             is_behind: true,
             ..ListenedBytes::default()
         };
-        late.hear(0, b"aabbbcmore", &[2, 3, 1]);
-        late.hear(10, b"d", &[]);
+        late.receive(0, b"aabbbcmore", &[2, 3, 1]);
+        late.receive(10, b"d", &[]);
         assert_eq!(late.bytes, b"aabbbcmored");
         assert_eq!(parts(&late), [(0, 0, true), (2, 2, true), (5, 5, false)]);
         // What another listener was not given yet is the current piece.
         let mut late = ListenedBytes { is_reported: true, ..ListenedBytes::default() };
-        late.hear_ahead(5, b"c", b"aabbb", &[2, 3]);
+        late.receive_ahead(5, b"c", b"aabbb", &[2, 3]);
         late.is_behind = true;
-        late.hear(0, b"aabbbcmore", &[2, 3, 1]);
+        late.receive(0, b"aabbbcmore", &[2, 3, 1]);
         assert_eq!(late.bytes, b"aabbbcmore");
         assert_eq!(parts(&late), [(0, 0, true), (2, 2, true), (5, 5, false)]);
         // Before it is known.
         let mut late =
             ListenedBytes { is_reported: true, is_behind: true, ..ListenedBytes::default() };
-        late.hear_ahead(5, b"c", b"aabbb", &[2, 3]);
-        late.hear_ahead(6, b"d", b"aabbbc", &[2, 3, 1]);
-        late.hear(0, b"aabbbcd", &[2, 3, 1, 1]);
+        late.receive_ahead(5, b"c", b"aabbb", &[2, 3]);
+        late.receive_ahead(6, b"d", b"aabbbc", &[2, 3, 1]);
+        late.receive(0, b"aabbbcd", &[2, 3, 1, 1]);
         assert_eq!(late.bytes, b"aabbbcd");
         assert_eq!(parts(&late), [(0, 0, true), (2, 2, true), (5, 5, false)]);
     }

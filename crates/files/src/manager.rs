@@ -384,7 +384,7 @@ impl Files {
             unseen_gaps: Vec::new(),
             is_limit_known: false,
             first: self.options.first,
-            heard: None,
+            listened: None,
             stopped: false,
             stops: false,
             timeout: self.options.timeout,
@@ -729,7 +729,7 @@ impl Files {
         if file.analyzers.has_headers() {
             file.raise_headers(logs);
         }
-        if file.raise_heard(logs) {
+        if file.raise_listened(logs) {
             self.unpack(logs, now, id);
         } else if file.has_fault() {
             self.note_fault(logs, id);
@@ -746,7 +746,7 @@ impl Files {
         if file.analyzers.has_headers() {
             file.raise_headers(logs);
         }
-        if file.raise_heard(logs) {
+        if file.raise_listened(logs) {
             self.unpack(logs, now, id);
         } else if file.has_fault() {
             self.note_fault(logs, id);
@@ -780,7 +780,7 @@ impl Files {
         if file.analyzers.has_headers() {
             file.raise_headers(logs);
         }
-        if file.raise_heard(logs) {
+        if file.raise_listened(logs) {
             self.unpack(logs, now, id);
         } else if file.has_fault() {
             self.note_fault(logs, id);

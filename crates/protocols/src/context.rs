@@ -187,25 +187,25 @@ fn tell<R: Row>(env: &mut Env, now: Time, cut: Cut) {
     }
 }
 
-/// What hears events where an analyzer raises them, as code of its own: the rows of a protocol.
-pub trait Hear<E> {
-    /// An event of the connection of `cx`. Its argument for the connection stands for that one.
-    fn hear(&mut self, cx: &mut Context<'_>, event: &E);
+/// A direct receiver of the events that an analyzer [reports](Context::report): the rows of a protocol.
+pub trait OnEvent<E> {
+    /// Handles an event of the connection of `cx`, for which the event holds [`Connection::CURRENT`].
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &E);
 }
 
-/// No rows.
-impl<E> Hear<E> for () {
+/// For analyzers without rows.
+impl<E> OnEvent<E> for () {
     #[inline]
-    fn hear(&mut self, _cx: &mut Context<'_>, _event: &E) {}
+    fn on_event(&mut self, _cx: &mut Context<'_>, _event: &E) {}
 }
 
 impl Context<'_> {
-    /// Raises an event of this connection: its listener gets it, if there is one, then `rows`. `make` builds it
-    /// around the connection, for each of them.
+    /// Raises an event of this connection for its listener, if it has one, then passes it to `rows`. `make` builds
+    /// the event from the connection, once for each of the two.
     #[inline]
-    pub fn report<E: Event>(&mut self, rows: &mut impl Hear<E>, make: impl Fn(Connection) -> E) {
+    pub fn report<E: Event>(&mut self, rows: &mut impl OnEvent<E>, make: impl Fn(Connection) -> E) {
         self.raise(&make);
-        rows.hear(self, &make(Connection::CURRENT));
+        rows.on_event(self, &make(Connection::CURRENT));
     }
 
     /// Raises an event of this connection, if it has a listener: `make` builds it around the connection.

@@ -30,17 +30,17 @@ pub(crate) struct Harness {
     pub(crate) env: Env,
     pub(crate) requests: Vec<Request>,
     pub(crate) starts: Vec<(Tag, Replay)>,
-    heard: Arc<Mutex<Vec<String>>>,
+    recorded: Arc<Mutex<Vec<String>>>,
     texts: Arc<Mutex<Texts>>,
 }
 
 /// Texts by list.
 type Texts = Vec<(&'static str, &'static str)>;
 
-/// Notes events as lines, and knows texts of logins.
-struct Heard(Arc<Mutex<Vec<String>>>, Arc<Mutex<Texts>>);
+/// Records events as lines, and answers questions about the texts of logins.
+struct Recorder(Arc<Mutex<Vec<String>>>, Arc<Mutex<Texts>>);
 
-impl Listener for Heard {
+impl Listener for Recorder {
     fn event(&mut self, event: &Raised<'_>) {
         let mut line = Vec::new();
         gannet_event::write_json(&mut line, event);
@@ -100,7 +100,7 @@ impl Harness {
             env: Env::new(Options::default(), logs.into(), Files::new(uids), uids),
             requests: Vec::new(),
             starts: Vec::new(),
-            heard: Arc::default(),
+            recorded: Arc::default(),
             texts: Arc::default(),
         }
     }
@@ -114,7 +114,7 @@ impl Harness {
         });
         self.env.logs.events = Events::new(
             interest,
-            Box::new(Heard(Arc::clone(&self.heard), Arc::clone(&self.texts))),
+            Box::new(Recorder(Arc::clone(&self.recorded), Arc::clone(&self.texts))),
         );
     }
 
@@ -126,7 +126,7 @@ impl Harness {
     /// The events since the last call: name, and arguments as JSON without the connection.
     pub(crate) fn events(&mut self) -> Vec<String> {
         self.env.logs.events.drain();
-        std::mem::take(&mut *self.heard.lock().unwrap())
+        std::mem::take(&mut *self.recorded.lock().unwrap())
     }
 
     /// The view an analyzer gets.

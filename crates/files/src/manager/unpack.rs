@@ -27,9 +27,11 @@ impl Files {
     /// Reads what came of an archive.
     #[cold]
     pub(super) fn unpack(&mut self, logs: &mut Sinks, now: Time, id: FileId) {
-        let heard = self.get_mut(id).and_then(|file| file.heard.as_mut());
+        let listened = self.get_mut(id).and_then(|file| file.listened.as_mut());
         // The archive is not of the file while entries of it are, which may be archives.
-        let Some(mut archive) = heard.and_then(|heard| heard.archive.take()) else { return };
+        let Some(mut archive) = listened.and_then(|listened| listened.archive.take()) else {
+            return;
+        };
         if archive.parser.has_input() {
             self.read_archive(logs, now, id, &mut archive);
         }
@@ -37,7 +39,7 @@ impl Files {
             if file.stopped {
                 archive.parser.stop();
             }
-            file.heard.get_or_insert_default().archive = Some(archive);
+            file.listened.get_or_insert_default().archive = Some(archive);
             if file.has_fault() {
                 self.note_fault(logs, id);
             }
@@ -55,10 +57,12 @@ impl Files {
         if file.archive().is_none() {
             return;
         }
-        file.raise_heard(logs);
+        file.raise_listened(logs);
         self.unpack(logs, now, id);
-        let heard = self.get_mut(id).and_then(|file| file.heard.as_mut());
-        if let Some(entry) = heard.and_then(|heard| heard.archive.take()).and_then(|a| a.entry) {
+        let listened = self.get_mut(id).and_then(|file| file.listened.as_mut());
+        if let Some(entry) =
+            listened.and_then(|listened| listened.archive.take()).and_then(|a| a.entry)
+        {
             self.end(logs, now, entry);
         }
     }

@@ -9,7 +9,7 @@ use super::events::*;
 use super::tables::ENDPOINTS;
 use super::tables::OPERATIONS;
 use crate::Context;
-use crate::Hear;
+use crate::OnEvent;
 
 gannet_log::row! {
     /// One row for each call that is answered.
@@ -135,20 +135,20 @@ impl Calls {
     }
 }
 
-impl Hear<DceRpcBind> for Calls {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &DceRpcBind) {
+impl OnEvent<DceRpcBind> for Calls {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &DceRpcBind) {
         self.bind(cx, event.fid, event.ctx_id, event.uuid.number);
     }
 }
 
-impl Hear<DceRpcAlterContext> for Calls {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &DceRpcAlterContext) {
+impl OnEvent<DceRpcAlterContext> for Calls {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &DceRpcAlterContext) {
         self.bind(cx, event.fid, event.ctx_id, event.uuid.number);
     }
 }
 
-impl Hear<DceRpcBindAck<'_>> for Calls {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &DceRpcBindAck<'_>) {
+impl OnEvent<DceRpcBindAck<'_>> for Calls {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &DceRpcBindAck<'_>) {
         let binding = self.binding(cx.now, event.fid);
         if !event.sec_addr.is_empty() {
             binding.pipe = Some(event.sec_addr.to_vec());
@@ -156,20 +156,20 @@ impl Hear<DceRpcBindAck<'_>> for Calls {
     }
 }
 
-impl Hear<DceRpcAlterContextResp> for Calls {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &DceRpcAlterContextResp) {
+impl OnEvent<DceRpcAlterContextResp> for Calls {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &DceRpcAlterContextResp) {
         self.binding(cx.now, event.fid);
     }
 }
 
-impl Hear<DceRpcRequest> for Calls {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &DceRpcRequest) {
+impl OnEvent<DceRpcRequest> for Calls {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &DceRpcRequest) {
         self.binding(cx.now, event.fid).ts = cx.now;
     }
 }
 
-impl Hear<DceRpcResponse> for Calls {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &DceRpcResponse) {
+impl OnEvent<DceRpcResponse> for Calls {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &DceRpcResponse) {
         let binding = self.binding(cx.now, event.fid);
         binding.response(cx.now, event.ctx_id, event.opnum);
         binding.write(cx);

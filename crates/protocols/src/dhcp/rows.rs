@@ -7,15 +7,15 @@ use super::shared::Parts;
 use super::shared::Seen;
 use crate::Context;
 use crate::Env;
-use crate::Hear;
+use crate::OnEvent;
 use crate::Tag;
 use crate::policy::software::DetectedSoftware;
 
 /// Adds messages to the rows of their transactions, which all connections share.
 pub(super) struct Rows;
 
-impl Hear<DhcpMessage<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &DhcpMessage<'_>) {
+impl OnEvent<DhcpMessage<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &DhcpMessage<'_>) {
         let from = if event.is_orig { Dir::Orig } else { Dir::Resp };
         let (uid, id, now) = (cx.conn.uid, cx.conn.id, cx.now);
         note(cx.env, Seen { now, uid, id, from }, (&event.msg, &event.options));

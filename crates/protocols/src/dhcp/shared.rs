@@ -36,7 +36,7 @@ pub const MAX_TRANSACTIONS: usize = 100_000;
 /// How often transactions are looked at, and how old one is when it is looked at first.
 const LOOK_EVERY: Interval = Interval::from_secs(10);
 
-/// A transaction is over when nothing was heard of it for longer than this …
+/// A transaction is over when no message of it has arrived for longer than this …
 const QUIET: Interval = Interval::from_secs(5);
 
 /// … or when it has lasted longer than this.
@@ -402,7 +402,7 @@ mod tests {
             a.datagram(&mut h.cx(), Dir::Orig, &request, 300);
         }
         assert!(h.rows("dhcp").is_empty());
-        // Heard of four seconds ago, but it lasts too long.
+        // Last message four seconds ago, but it lasts too long.
         at(&mut h, 1036.0);
         assert_eq!(h.rows("dhcp")[0]["duration"], "32.000000");
     }

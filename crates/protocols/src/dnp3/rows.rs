@@ -8,7 +8,7 @@ use gannet_log::Value;
 use super::events::Dnp3ApplicationRequestHeader;
 use super::events::Dnp3ApplicationResponseHeader;
 use crate::Context;
-use crate::Hear;
+use crate::OnEvent;
 
 gannet_log::row! {
     /// One row for each request and its response.
@@ -106,14 +106,14 @@ impl Rows {
     }
 }
 
-impl Hear<Dnp3ApplicationRequestHeader> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &Dnp3ApplicationRequestHeader) {
+impl OnEvent<Dnp3ApplicationRequestHeader> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &Dnp3ApplicationRequestHeader) {
         self.0 = Some(Pending { ts: cx.now, function: Function(event.fc) });
     }
 }
 
-impl Hear<Dnp3ApplicationResponseHeader> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &Dnp3ApplicationResponseHeader) {
+impl OnEvent<Dnp3ApplicationResponseHeader> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &Dnp3ApplicationResponseHeader) {
         let request = self.0.take().map(|pending| pending.function);
         write(cx, cx.now, request, Some(Function(event.fc)), Some(event.iin));
     }

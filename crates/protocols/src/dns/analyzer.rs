@@ -26,7 +26,7 @@ use super::walk;
 use super::walk::Walk;
 use crate::Analyze;
 use crate::Context;
-use crate::Hear;
+use crate::OnEvent;
 use crate::Tag;
 
 /// Port of the NetBIOS name service.
@@ -112,7 +112,7 @@ impl Analyzer {
             cx.raise(|c| Message { c, is_orig, msg: head, len });
             more_notes = raise::message(cx, head, msg, is_orig, place);
         }
-        rows.hear(cx, &Message { c: Connection::CURRENT, is_orig, msg: head, len });
+        rows.on_event(cx, &Message { c: Connection::CURRENT, is_orig, msg: head, len });
         let result = if is_wanted {
             read_with_listener(cx, &mut rows, head, place, buffers, msg)
         } else {
@@ -136,7 +136,7 @@ impl Analyzer {
             }
             cx.raise(|c| MessageRead { c, msg: head, ended, rejected });
         }
-        rows.hear(cx, &MessageRead { c: Connection::CURRENT, msg: head, ended, rejected });
+        rows.on_event(cx, &MessageRead { c: Connection::CURRENT, msg: head, ended, rejected });
         cx.env.dns.scratch = Some(scratch);
     }
 
@@ -160,7 +160,7 @@ impl Analyzer {
 
 const SOURCE: Option<&str> = Some("DNS");
 
-/// Walks over a message of which listeners may hear.
+/// Walks over a message whose events may have listeners.
 #[cold]
 #[inline(never)]
 fn read_with_listener(

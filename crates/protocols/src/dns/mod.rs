@@ -2,7 +2,7 @@
 //! (RFC 6762), LLMNR (RFC 4795), dynamic update (RFC 2136) and the NetBIOS name service (RFC 1002).
 //!
 //! [`message`] parses headers and names, [`records`] the resource records; both borrow from the
-//! packet and only report weirds. [`Analyzer`] walks a message and reports its parts; `rows` hear these events, join
+//! packet and only report weirds. [`Analyzer`] walks a message and reports its parts; `rows` receive these events, join
 //! a query and its reply to an `Exchange` (`session`), and write it. [`names`] holds the registries of numbers.
 //!
 //! Memory: an idle connection needs three words. Others store a query until its reply comes (the

@@ -35,7 +35,7 @@ use super::session::Waiting;
 use super::session::flag;
 use super::shared::RowBuffers;
 use crate::Context;
-use crate::Hear;
+use crate::OnEvent;
 use crate::Tag;
 use crate::context;
 
@@ -241,9 +241,9 @@ fn saw(header: &Header) -> u16 {
     if header.is_reply() { flag::SAW_REPLY } else { flag::SAW_QUERY }
 }
 
-impl Hear<Message<'_>> for Rows<'_> {
+impl OnEvent<Message<'_>> for Rows<'_> {
     #[inline(always)]
-    fn hear(&mut self, cx: &mut Context<'_>, event: &Message<'_>) {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &Message<'_>) {
         let header = event.msg.header;
         self.scratch.answers.clear();
         if !event.msg.is_tracked {
@@ -266,9 +266,9 @@ impl Hear<Message<'_>> for Rows<'_> {
     }
 }
 
-impl Hear<QuestionRead<'_>> for Rows<'_> {
+impl OnEvent<QuestionRead<'_>> for Rows<'_> {
     #[inline(always)]
-    fn hear(&mut self, _cx: &mut Context<'_>, event: &QuestionRead<'_>) {
+    fn on_event(&mut self, _cx: &mut Context<'_>, event: &QuestionRead<'_>) {
         let Some((exchange, _)) = &mut self.current else { return };
         let header = event.msg.header;
         exchange.take_over(flag::RD | flag::TC, header);
@@ -284,9 +284,9 @@ impl Hear<QuestionRead<'_>> for Rows<'_> {
     }
 }
 
-impl Hear<RecordRead<'_>> for Rows<'_> {
+impl OnEvent<RecordRead<'_>> for Rows<'_> {
     #[inline(always)]
-    fn hear(&mut self, cx: &mut Context<'_>, event: &RecordRead<'_>) {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &RecordRead<'_>) {
         let Some((exchange, _)) = &mut self.current else { return };
         let header = event.msg.header;
         if !header.is_reply() {
@@ -309,9 +309,9 @@ impl Hear<RecordRead<'_>> for Rows<'_> {
     }
 }
 
-impl Hear<MessageRead<'_>> for Rows<'_> {
+impl OnEvent<MessageRead<'_>> for Rows<'_> {
     #[inline(always)]
-    fn hear(&mut self, cx: &mut Context<'_>, event: &MessageRead<'_>) {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &MessageRead<'_>) {
         let (header, outcome) = (event.msg.header, (event.ended, event.rejected));
         match self.current.take() {
             Some((exchange, place)) => self.settle(cx, header, outcome, exchange, place),

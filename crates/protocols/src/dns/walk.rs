@@ -32,7 +32,7 @@ use super::rows::Rows;
 use super::shared::Buffers;
 use crate::Context;
 use crate::Env;
-use crate::Hear;
+use crate::OnEvent;
 
 /// One message on its way. `RAISES`: events of messages may have a listener; without one nothing is kept for it.
 pub(super) struct Walk<'w, 'c, 'r, const RAISES: bool> {
@@ -233,17 +233,17 @@ impl<const RAISES: bool> Walk<'_, '_, '_, RAISES> {
     }
 }
 
-/// Rows hear an event, and so does its listener, if there may be one.
+/// Passes an event to the rows, and to its listener if `RAISES`.
 #[inline(always)]
 fn report<const RAISES: bool, E: Event>(
     cx: &mut Context<'_>,
-    rows: &mut impl Hear<E>,
+    rows: &mut impl OnEvent<E>,
     make: impl Fn(Connection) -> E,
 ) {
     if RAISES {
         cx.report(rows, make);
     } else {
-        rows.hear(cx, &make(Connection::CURRENT));
+        rows.on_event(cx, &make(Connection::CURRENT));
     }
 }
 

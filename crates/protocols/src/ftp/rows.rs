@@ -10,7 +10,7 @@ use super::events::FtpReply;
 use super::events::FtpRequest;
 use super::session::Session;
 use crate::Context;
-use crate::Hear;
+use crate::OnEvent;
 use crate::context;
 use crate::policy::software::DetectedSoftware;
 
@@ -71,9 +71,9 @@ impl Rows {
     }
 }
 
-impl Hear<FtpRequest<'_>> for Rows {
+impl OnEvent<FtpRequest<'_>> for Rows {
     #[inline]
-    fn hear(&mut self, cx: &mut Context<'_>, event: &FtpRequest<'_>) {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &FtpRequest<'_>) {
         let (host, text) = (cx.conn.id.orig_h, event.arg);
         if event.command == b"CLNT"
             && let Some(mut policy) = cx.env.policy()
@@ -87,9 +87,9 @@ impl Hear<FtpRequest<'_>> for Rows {
     }
 }
 
-impl Hear<FtpReply<'_>> for Rows {
+impl OnEvent<FtpReply<'_>> for Rows {
     #[inline]
-    fn hear(&mut self, cx: &mut Context<'_>, event: &FtpReply<'_>) {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &FtpReply<'_>) {
         self.session(cx).reply(cx, event.code, event.msg, event.cont_resp);
     }
 }

@@ -1,6 +1,6 @@
 //! Requests joined with their responses: which exchange an event belongs to.
 //!
-//! [`Exchanges`] hear the events of a connection, keep what files need of each exchange, and pass the event on to the
+//! [`Exchanges`] receive the events of a connection, keep what files need of each exchange, and pass the event on to the
 //! [rows](Rows) of its exchange.
 
 use gannet_base::ConnId;
@@ -25,7 +25,7 @@ use super::state::Exchange;
 use super::state::Exchanges;
 use super::state::Rows;
 use crate::Context;
-use crate::Hear;
+use crate::OnEvent;
 use crate::Tag;
 use crate::websocket::events::WebsocketUpgrade;
 
@@ -187,9 +187,9 @@ impl Exchanges {
     }
 }
 
-impl Hear<HttpRequest<'_>> for Exchanges {
+impl OnEvent<HttpRequest<'_>> for Exchanges {
     #[inline]
-    fn hear(&mut self, cx: &mut Context<'_>, event: &HttpRequest<'_>) {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &HttpRequest<'_>) {
         if self.request < self.response {
             cx.weird("HTTP_response_before_request", "", None);
             self.request = self.response;
@@ -201,13 +201,13 @@ impl Hear<HttpRequest<'_>> for Exchanges {
         self.handshake = None;
         self.at(cx, Dir::Orig).uri = Some(event.unescaped_uri.into());
         cx.conn.note_table(self.pending.len());
-        self.at(cx, Dir::Orig).rows.hear(cx, event);
+        self.at(cx, Dir::Orig).rows.on_event(cx, event);
     }
 }
 
-impl Hear<HttpReply<'_>> for Exchanges {
+impl OnEvent<HttpReply<'_>> for Exchanges {
     #[inline]
-    fn hear(&mut self, cx: &mut Context<'_>, event: &HttpReply<'_>) {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &HttpReply<'_>) {
         // After an informational response the final one belongs to the same request.
         let waits = self
             .index(self.response)
@@ -217,13 +217,13 @@ impl Hear<HttpReply<'_>> for Exchanges {
         }
         let e = self.at(cx, Dir::Resp);
         e.code = Some(event.code);
-        e.rows.hear(cx, event);
+        e.rows.on_event(cx, event);
     }
 }
 
-impl Hear<HttpBeginEntity> for Exchanges {
+impl OnEvent<HttpBeginEntity> for Exchanges {
     #[inline]
-    fn hear(&mut self, cx: &mut Context<'_>, event: &HttpBeginEntity) {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &HttpBeginEntity) {
         let from = side(event.is_orig);
         let e = self.at(cx, from);
         e.entities[from.index()] += 1;
@@ -231,33 +231,33 @@ impl Hear<HttpBeginEntity> for Exchanges {
     }
 }
 
-impl Hear<HttpEndEntity> for Exchanges {
+impl OnEvent<HttpEndEntity> for Exchanges {
     #[inline]
-    fn hear(&mut self, _cx: &mut Context<'_>, _event: &HttpEndEntity) {
+    fn on_event(&mut self, _cx: &mut Context<'_>, _event: &HttpEndEntity) {
         if let Some(e) = self.by_depth(self.current) {
             e.entity = None;
         }
     }
 }
 
-impl Hear<HttpHeader<'_>> for Exchanges {
+impl OnEvent<HttpHeader<'_>> for Exchanges {
     #[inline]
-    fn hear(&mut self, cx: &mut Context<'_>, event: &HttpHeader<'_>) {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &HttpHeader<'_>) {
         let field = event.original_name.field;
         let e = self.at(cx, side(event.is_orig));
-        e.rows.hear(cx, event);
+        e.rows.on_event(cx, event);
         if event.is_orig {
             e.request_header(field, event.value);
         }
         e.entity_header(cx, field, event.value);
         if field == Field::WebSocket {
-            self.handshake.get_or_insert_default().hear(cx, event);
+            self.handshake.get_or_insert_default().on_event(cx, event);
         }
     }
 }
 
-impl Hear<HttpConnectionUpgrade<'_>> for Exchanges {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &HttpConnectionUpgrade<'_>) {
+impl OnEvent<HttpConnectionUpgrade<'_>> for Exchanges {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &HttpConnectionUpgrade<'_>) {
         if !event.protocol.eq_ignore_ascii_case(b"websocket") {
             return;
         }
@@ -273,12 +273,12 @@ impl Hear<HttpConnectionUpgrade<'_>> for Exchanges {
     }
 }
 
-impl Hear<HttpMessageDone> for Exchanges {
+impl OnEvent<HttpMessageDone> for Exchanges {
     #[inline]
-    fn hear(&mut self, cx: &mut Context<'_>, event: &HttpMessageDone) {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &HttpMessageDone) {
         let number = self.response;
         let e = self.at(cx, side(event.is_orig));
-        e.rows.hear(cx, event);
+        e.rows.on_event(cx, event);
         let last = !event.is_orig && !e.code.is_some_and(informational);
         if last && let Some(i) = self.index(number) {
             self.pending.remove(i).over(cx);
@@ -286,18 +286,18 @@ impl Hear<HttpMessageDone> for Exchanges {
     }
 }
 
-impl Hear<HttpFile<'_>> for Exchanges {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &HttpFile<'_>) {
+impl OnEvent<HttpFile<'_>> for Exchanges {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &HttpFile<'_>) {
         if let Some(e) = self.by_depth(event.trans_depth) {
-            e.rows.hear(cx, event);
+            e.rows.on_event(cx, event);
         }
     }
 }
 
-impl Hear<HttpFileType> for Exchanges {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &HttpFileType) {
+impl OnEvent<HttpFileType> for Exchanges {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &HttpFileType) {
         if let Some(e) = self.by_depth(event.trans_depth) {
-            e.rows.hear(cx, event);
+            e.rows.on_event(cx, event);
         }
     }
 }

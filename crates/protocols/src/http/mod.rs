@@ -7,7 +7,7 @@
 //! analysis in place, without a copy, unless it has to be decoded.
 //!
 //! The analyzer reports requests, replies, headers, entities and ends of messages. The
-//! [`Exchanges`](state::Exchanges) of the connection hear these events, pair requests with responses, and pass
+//! [`Exchanges`](state::Exchanges) of the connection receive these events, pair requests with responses, and pass
 //! each event on to the rows of its exchange.
 //!
 //! [`message`] holds the grammar of lines and values and knows no state.

@@ -22,7 +22,7 @@ use super::state::FileLists;
 use super::state::Rows;
 use super::syntax::skip_blanks;
 use crate::Context;
-use crate::Hear;
+use crate::OnEvent;
 use crate::policy::software::DetectedSoftware;
 use crate::support::mime::Base64;
 
@@ -147,9 +147,9 @@ impl Rows {
     }
 }
 
-impl Hear<HttpRequest<'_>> for Rows {
+impl OnEvent<HttpRequest<'_>> for Rows {
     #[inline]
-    fn hear(&mut self, cx: &mut Context<'_>, event: &HttpRequest<'_>) {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &HttpRequest<'_>) {
         self.method = Some(event.method.into());
         if !METHODS.contains(&event.method) {
             cx.weird_bytes("unknown_HTTP_method", event.method, None);
@@ -157,9 +157,9 @@ impl Hear<HttpRequest<'_>> for Rows {
     }
 }
 
-impl Hear<HttpReply<'_>> for Rows {
+impl OnEvent<HttpReply<'_>> for Rows {
     #[inline]
-    fn hear(&mut self, cx: &mut Context<'_>, event: &HttpReply<'_>) {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &HttpReply<'_>) {
         let reason: Box<[u8]> = event.reason.into();
         if (100..200).contains(&event.code) {
             self.info = Some((event.code, reason.clone()));
@@ -172,9 +172,9 @@ impl Hear<HttpReply<'_>> for Rows {
     }
 }
 
-impl Hear<HttpHeader<'_>> for Rows {
+impl OnEvent<HttpHeader<'_>> for Rows {
     #[inline]
-    fn hear(&mut self, cx: &mut Context<'_>, event: &HttpHeader<'_>) {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &HttpHeader<'_>) {
         let (name, value) = (event.original_name.name, event.value);
         software(cx, event.is_orig, name, value);
         if !event.is_orig {
@@ -205,15 +205,15 @@ impl Hear<HttpHeader<'_>> for Rows {
     }
 }
 
-impl Hear<HttpMessageDone> for Rows {
+impl OnEvent<HttpMessageDone> for Rows {
     #[inline]
-    fn hear(&mut self, _cx: &mut Context<'_>, event: &HttpMessageDone) {
+    fn on_event(&mut self, _cx: &mut Context<'_>, event: &HttpMessageDone) {
         self.body_len[usize::from(!event.is_orig)] = event.stat.body_length;
     }
 }
 
-impl Hear<HttpFile<'_>> for Rows {
-    fn hear(&mut self, _cx: &mut Context<'_>, event: &HttpFile<'_>) {
+impl OnEvent<HttpFile<'_>> for Rows {
+    fn on_event(&mut self, _cx: &mut Context<'_>, event: &HttpFile<'_>) {
         let lists = self.files_of(event.is_orig);
         if lists.fuids.0.len() < MAX_FILES {
             lists.fuids.0.extend(event.fuid);
@@ -222,8 +222,8 @@ impl Hear<HttpFile<'_>> for Rows {
     }
 }
 
-impl Hear<HttpFileType> for Rows {
-    fn hear(&mut self, _cx: &mut Context<'_>, event: &HttpFileType) {
+impl OnEvent<HttpFileType> for Rows {
+    fn on_event(&mut self, _cx: &mut Context<'_>, event: &HttpFileType) {
         let types = &mut self.files_of(event.is_orig).types.0;
         if types.len() < MAX_FILES {
             types.push(event.mime_type);
@@ -231,9 +231,9 @@ impl Hear<HttpFileType> for Rows {
     }
 }
 
-impl Hear<HttpExchange<'_>> for Rows {
+impl OnEvent<HttpExchange<'_>> for Rows {
     #[inline]
-    fn hear(&mut self, cx: &mut Context<'_>, event: &HttpExchange<'_>) {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &HttpExchange<'_>) {
         fn list<T>(v: &Vector<T>) -> Option<&Vector<T>> {
             (!v.0.is_empty()).then_some(v)
         }

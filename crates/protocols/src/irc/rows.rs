@@ -7,7 +7,7 @@ use super::shared::Endpoint;
 use super::shared::IrcRow;
 use crate::Context;
 use crate::Expected;
-use crate::Hear;
+use crate::OnEvent;
 use crate::Tag;
 use crate::stack::events::FileStarts;
 
@@ -42,8 +42,8 @@ impl Rows {
     }
 }
 
-impl Hear<IrcNickMessage<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &IrcNickMessage<'_>) {
+impl OnEvent<IrcNickMessage<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &IrcNickMessage<'_>) {
         let row = self.row(cx);
         if event.is_orig {
             row.command = Some("NICK");
@@ -55,8 +55,8 @@ impl Hear<IrcNickMessage<'_>> for Rows {
     }
 }
 
-impl Hear<IrcUserMessage<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &IrcUserMessage<'_>) {
+impl OnEvent<IrcUserMessage<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &IrcUserMessage<'_>) {
         let row = self.row(cx);
         if event.is_orig {
             row.command = Some("USER");
@@ -69,8 +69,8 @@ impl Hear<IrcUserMessage<'_>> for Rows {
     }
 }
 
-impl Hear<IrcJoinMessage<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &IrcJoinMessage<'_>) {
+impl OnEvent<IrcJoinMessage<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &IrcJoinMessage<'_>) {
         let row = self.row(cx);
         if !event.is_orig {
             return;
@@ -89,8 +89,8 @@ impl Hear<IrcJoinMessage<'_>> for Rows {
     }
 }
 
-impl Hear<IrcDccMessage<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &IrcDccMessage<'_>) {
+impl OnEvent<IrcDccMessage<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &IrcDccMessage<'_>) {
         self.row(cx);
         let (now, uid) = (cx.now, cx.conn.uid);
         if event.dcc_type != b"SEND" {
@@ -118,8 +118,8 @@ impl Hear<IrcDccMessage<'_>> for Rows {
 /// The row of a transfer, which is that of the session that offered it.
 pub(super) struct Transfer;
 
-impl Hear<FileStarts> for Transfer {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &FileStarts) {
+impl OnEvent<FileStarts> for Transfer {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &FileStarts) {
         let (to, now) = (endpoint(cx), cx.now);
         if let Some(row) = cx.env.irc.announced(to, now) {
             row.fuid = event.fuid;
@@ -127,8 +127,8 @@ impl Hear<FileStarts> for Transfer {
     }
 }
 
-impl Hear<IrcDccFileType> for Transfer {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &IrcDccFileType) {
+impl OnEvent<IrcDccFileType> for Transfer {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &IrcDccFileType) {
         let (to, now) = (endpoint(cx), cx.now);
         let Some(row) = cx.env.irc.announced(to, now) else { return };
         let mut whole = row.clone();

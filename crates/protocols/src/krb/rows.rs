@@ -12,7 +12,7 @@ use super::message::Principal;
 use super::message::UnixSeconds;
 use super::names;
 use crate::Context;
-use crate::Hear;
+use crate::OnEvent;
 
 gannet_log::row! {
     /// One row for each connection: the first request that is answered.
@@ -144,8 +144,8 @@ impl Session {
     }
 }
 
-impl Hear<KrbCertificate<'_>> for Session {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &KrbCertificate<'_>) {
+impl OnEvent<KrbCertificate<'_>> for Session {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &KrbCertificate<'_>) {
         let Some(info) = self.info(cx.now) else { return };
         let certificate = event.subject.map(|subject| Arc::clone(subject.0));
         let named = Some(Named { fuid: event.fuid, certificate });
@@ -157,8 +157,8 @@ impl Hear<KrbCertificate<'_>> for Session {
     }
 }
 
-impl Hear<KrbAsRequest<'_>> for Session {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &KrbAsRequest<'_>) {
+impl OnEvent<KrbAsRequest<'_>> for Session {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &KrbAsRequest<'_>) {
         let Some(info) = self.info(cx.now) else { return };
         info.request_type = Some("AS");
         info.client = Some(joined(event.msg.client_name, event.msg.service_realm));
@@ -166,16 +166,16 @@ impl Hear<KrbAsRequest<'_>> for Session {
     }
 }
 
-impl Hear<KrbTgsRequest<'_>> for Session {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &KrbTgsRequest<'_>) {
+impl OnEvent<KrbTgsRequest<'_>> for Session {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &KrbTgsRequest<'_>) {
         let Some(info) = self.info(cx.now) else { return };
         info.request_type = Some("TGS");
         info.request(&event.msg);
     }
 }
 
-impl Hear<KrbApRequest<'_>> for Session {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &KrbApRequest<'_>) {
+impl OnEvent<KrbApRequest<'_>> for Session {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &KrbApRequest<'_>) {
         let Some(info) = self.info(cx.now) else { return };
         if !event.in_kdc_padata {
             info.request_type = Some("AP");
@@ -186,28 +186,28 @@ impl Hear<KrbApRequest<'_>> for Session {
     }
 }
 
-impl Hear<KrbAsResponse<'_>> for Session {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &KrbAsResponse<'_>) {
+impl OnEvent<KrbAsResponse<'_>> for Session {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &KrbAsResponse<'_>) {
         self.reply(cx, &event.msg);
     }
 }
 
-impl Hear<KrbTgsResponse<'_>> for Session {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &KrbTgsResponse<'_>) {
+impl OnEvent<KrbTgsResponse<'_>> for Session {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &KrbTgsResponse<'_>) {
         self.reply(cx, &event.msg);
     }
 }
 
-impl Hear<KrbApResponse> for Session {
-    fn hear(&mut self, cx: &mut Context<'_>, _event: &KrbApResponse) {
+impl OnEvent<KrbApResponse> for Session {
+    fn on_event(&mut self, cx: &mut Context<'_>, _event: &KrbApResponse) {
         let Some(info) = self.info(cx.now) else { return };
         info.success = Some(true);
         self.finish(cx);
     }
 }
 
-impl Hear<KrbError<'_>> for Session {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &KrbError<'_>) {
+impl OnEvent<KrbError<'_>> for Session {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &KrbError<'_>) {
         let Some(info) = self.info(cx.now) else { return };
         if event.msg.error_text.is_some_and(|text| IGNORED.contains(&text)) {
             self.info = None;

@@ -13,7 +13,7 @@ use super::message::Outcome;
 use super::message::operation;
 use super::names;
 use crate::Context;
-use crate::Hear;
+use crate::OnEvent;
 use crate::Tag;
 
 gannet_log::row! {
@@ -221,8 +221,8 @@ impl Rows {
     }
 }
 
-impl Hear<OperationSeen<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &OperationSeen<'_>) {
+impl OnEvent<OperationSeen<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &OperationSeen<'_>) {
         self.message(cx, event.message.0);
     }
 }

@@ -97,7 +97,7 @@ mod tests {
     }
 
     /// The events about what was said.
-    fn heard(said: &[(Dir, &[u8])], texts: &[(&'static str, &'static str)]) -> Vec<String> {
+    fn events_of(said: &[(Dir, &[u8])], texts: &[(&'static str, &'static str)]) -> Vec<String> {
         let (mut h, mut telnet) = telnet();
         h.answer(texts);
         for (from, data) in said {
@@ -173,16 +173,16 @@ mod tests {
             r#"login_success "user":"bob","client_user":"","password":"two","line":"Last login: today""#,
         ];
         // The prompt for the password takes the line before it, as in Zeek.
-        assert_eq!(heard(said, TEXTS), events);
+        assert_eq!(events_of(said, TEXTS), events);
     }
 
     #[test]
     fn a_server_without_authentication() {
         let said: &[(Dir, &[u8])] = &[(Dir::Resp, b"be our guest\n"), (Dir::Resp, b"login:\n")];
-        assert_eq!(heard(said, TEXTS), ["authentication_skipped "]);
+        assert_eq!(events_of(said, TEXTS), ["authentication_skipped "]);
         let said: &[(Dir, &[u8])] = &[(Dir::Resp, b"TERMINAL?\n")];
         let event = r#"login_success "user":"<none>","client_user":"","password":"<none>","line":"TERMINAL?""#;
-        assert_eq!(heard(said, TEXTS), [event]);
+        assert_eq!(events_of(said, TEXTS), [event]);
     }
 
     #[test]
@@ -192,23 +192,23 @@ mod tests {
             r#"login_confused "msg":"possible_login_ploy","line":"Last login""#,
             r#"login_confused_text "line":"Last login""#,
         ];
-        assert_eq!(heard(said, TEXTS), events);
+        assert_eq!(events_of(said, TEXTS), events);
     }
 
     #[test]
     fn a_server_that_waits_for_too_long() {
         let said: &[(Dir, &[u8])] = &[(Dir::Resp, b"login:\n"), (Dir::Resp, b"timed out\n")];
         let event = r#"login_failure "user":"<timeout>","client_user":"","password":"<none>","line":"timed out""#;
-        assert_eq!(heard(said, TEXTS), [event]);
+        assert_eq!(events_of(said, TEXTS), [event]);
     }
 
     #[test]
     fn too_much_that_nobody_asked_for() {
         let said: &[(Dir, &[u8])] = &[(Dir::Orig, b"x\nx\nx\nx\nx\nx\nx\nx\nx\nx\nx\nx\ny\n")];
-        let events = heard(said, TEXTS);
+        let events = events_of(said, TEXTS);
         assert_eq!(events[0], r#"login_confused "msg":"excessive_typeahead","line":"y""#);
         let said: &[(Dir, &[u8])] = &[(Dir::Resp, &b"x\n".repeat(51))];
-        let events = heard(said, TEXTS);
+        let events = events_of(said, TEXTS);
         assert_eq!(events[0], r#"login_confused "msg":"no_login_prompt","line":"x""#);
     }
 
@@ -231,7 +231,7 @@ mod tests {
             "bad_option ",
             "bad_option_termination ",
         ];
-        assert_eq!(heard(said, TEXTS), events);
+        assert_eq!(events_of(said, TEXTS), events);
     }
 
     #[test]
@@ -254,7 +254,7 @@ mod tests {
             "activating_encryption ",
         ];
         // What follows is encrypted and not read.
-        assert_eq!(heard(said, TEXTS), events);
+        assert_eq!(events_of(said, TEXTS), events);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::events::Headers;
 use super::events::ModbusException;
 use super::events::ModbusMessage;
 use crate::Context;
-use crate::Hear;
+use crate::OnEvent;
 use crate::context;
 
 gannet_log::row! {
@@ -127,9 +127,9 @@ struct Last {
     headers: Headers,
 }
 
-impl Hear<ModbusMessage> for Rows {
+impl OnEvent<ModbusMessage> for Rows {
     #[inline]
-    fn hear(&mut self, cx: &mut Context<'_>, event: &ModbusMessage) {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &ModbusMessage) {
         let &ModbusMessage { headers, is_orig, .. } = event;
         let last = Last { ts: cx.now, is_orig, headers };
         self.0 = Some(last);
@@ -143,8 +143,8 @@ impl Hear<ModbusMessage> for Rows {
     }
 }
 
-impl Hear<ModbusException> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &ModbusException) {
+impl OnEvent<ModbusException> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &ModbusException) {
         if let Some(last) = self.0 {
             last.write(cx, Some(Exception(event.code)));
         }

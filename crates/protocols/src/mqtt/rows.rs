@@ -11,7 +11,7 @@ use gannet_log::Vector;
 
 use super::events::*;
 use crate::Context;
-use crate::Hear;
+use crate::OnEvent;
 use crate::Tag;
 use crate::support::limit_reached;
 
@@ -224,8 +224,8 @@ impl Rows {
     }
 }
 
-impl Hear<MqttConnect<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &MqttConnect<'_>) {
+impl OnEvent<MqttConnect<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &MqttConnect<'_>) {
         self.count(cx);
         let msg = &event.msg;
         let will = msg.will_topic.zip(msg.will_msg);
@@ -240,8 +240,8 @@ impl Hear<MqttConnect<'_>> for Rows {
     }
 }
 
-impl Hear<MqttConnack> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &MqttConnack) {
+impl OnEvent<MqttConnack> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &MqttConnack) {
         self.count(cx);
         let c = &self.connect;
         cx.log(&ConnectRow {
@@ -258,8 +258,8 @@ impl Hear<MqttConnack> for Rows {
     }
 }
 
-impl Hear<MqttPublish<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &MqttPublish<'_>) {
+impl OnEvent<MqttPublish<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &MqttPublish<'_>) {
         self.count(cx);
         let (number, msg) = (event.msg_id, &event.msg);
         let delivery = Delivery {
@@ -289,14 +289,14 @@ impl Hear<MqttPublish<'_>> for Rows {
     }
 }
 
-impl Hear<MqttPuback> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &MqttPuback) {
+impl OnEvent<MqttPuback> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &MqttPuback) {
         self.step(cx, event.msg_id, |delivery| delivery.quality == 1);
     }
 }
 
-impl Hear<MqttPubrec> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &MqttPubrec) {
+impl OnEvent<MqttPubrec> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &MqttPubrec) {
         self.step(cx, event.msg_id, |delivery| {
             delivery.rec = true;
             false
@@ -304,8 +304,8 @@ impl Hear<MqttPubrec> for Rows {
     }
 }
 
-impl Hear<MqttPubrel> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &MqttPubrel) {
+impl OnEvent<MqttPubrel> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &MqttPubrel) {
         self.step(cx, event.msg_id, |delivery| {
             delivery.rel = true;
             false
@@ -313,16 +313,16 @@ impl Hear<MqttPubrel> for Rows {
     }
 }
 
-impl Hear<MqttPubcomp> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &MqttPubcomp) {
+impl OnEvent<MqttPubcomp> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &MqttPubcomp) {
         self.step(cx, event.msg_id, |delivery| {
             delivery.quality == 2 && delivery.rec && delivery.rel
         });
     }
 }
 
-impl Hear<MqttSubscribe<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &MqttSubscribe<'_>) {
+impl OnEvent<MqttSubscribe<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &MqttSubscribe<'_>) {
         self.count(cx);
         let qualities = Some(event.requested_qos.0.iter().map(|wish| wish.1).collect());
         let topics = event.topics.0.iter().map(|wish| wish.0.to_vec()).collect();
@@ -330,22 +330,22 @@ impl Hear<MqttSubscribe<'_>> for Rows {
     }
 }
 
-impl Hear<MqttUnsubscribe<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &MqttUnsubscribe<'_>) {
+impl OnEvent<MqttUnsubscribe<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &MqttUnsubscribe<'_>) {
         self.count(cx);
         let topics = event.topics.iter().map(|topic| topic.to_vec()).collect();
         self.asked(cx, event.msg_id, Subscription { ts: cx.now, topics, qualities: None });
     }
 }
 
-impl Hear<MqttSuback> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &MqttSuback) {
+impl OnEvent<MqttSuback> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &MqttSuback) {
         self.answered(cx, event.msg_id, Some(event.granted_qos));
     }
 }
 
-impl Hear<MqttUnsuback> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &MqttUnsuback) {
+impl OnEvent<MqttUnsuback> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &MqttUnsuback) {
         self.answered(cx, event.msg_id, None);
     }
 }

@@ -8,7 +8,7 @@ use gannet_log::Value;
 use super::events::*;
 use super::message;
 use crate::Context;
-use crate::Hear;
+use crate::OnEvent;
 use crate::policy::software::DetectedSoftware;
 
 gannet_log::row! {
@@ -111,8 +111,8 @@ impl Rows {
     }
 }
 
-impl Hear<MysqlServerVersion<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &MysqlServerVersion<'_>) {
+impl OnEvent<MysqlServerVersion<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &MysqlServerVersion<'_>) {
         let (host, text) = (cx.conn.id.resp_h, event.ver);
         if !text.is_empty()
             && let Some(mut policy) = cx.env.policy()
@@ -125,8 +125,8 @@ impl Hear<MysqlServerVersion<'_>> for Rows {
     }
 }
 
-impl Hear<MysqlHandshake<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &MysqlHandshake<'_>) {
+impl OnEvent<MysqlHandshake<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &MysqlHandshake<'_>) {
         self.0.get_or_insert_with(|| Pending {
             ts: cx.now,
             cmd: Command::Login,
@@ -135,8 +135,8 @@ impl Hear<MysqlHandshake<'_>> for Rows {
     }
 }
 
-impl Hear<MysqlCommandRequest<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &MysqlCommandRequest<'_>) {
+impl OnEvent<MysqlCommandRequest<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &MysqlCommandRequest<'_>) {
         self.outcome(cx, Outcome::Unknown);
         // The event of a changed user follows, and names that user.
         let is_change = event.command == u64::from(message::CHANGE_USER);
@@ -150,30 +150,30 @@ impl Hear<MysqlCommandRequest<'_>> for Rows {
     }
 }
 
-impl Hear<MysqlChangeUser<'_>> for Rows {
-    fn hear(&mut self, _cx: &mut Context<'_>, event: &MysqlChangeUser<'_>) {
+impl OnEvent<MysqlChangeUser<'_>> for Rows {
+    fn on_event(&mut self, _cx: &mut Context<'_>, event: &MysqlChangeUser<'_>) {
         if let Some(pending) = &mut self.0 {
             pending.arg = event.username.to_vec();
         }
     }
 }
 
-impl Hear<MysqlOk> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &MysqlOk) {
+impl OnEvent<MysqlOk> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &MysqlOk) {
         self.outcome(cx, Outcome::Ok(event.affected_rows));
     }
 }
 
-impl Hear<MysqlEof> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &MysqlEof) {
+impl OnEvent<MysqlEof> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &MysqlEof) {
         if !event.is_intermediate {
             self.outcome(cx, Outcome::Ok(0));
         }
     }
 }
 
-impl Hear<MysqlError<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &MysqlError<'_>) {
+impl OnEvent<MysqlError<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &MysqlError<'_>) {
         self.outcome(cx, Outcome::Error(event.msg));
     }
 }

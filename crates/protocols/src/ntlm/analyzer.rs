@@ -48,7 +48,7 @@ mod tests {
     use super::super::message::tests::challenge;
     use super::super::message::tests::negotiate;
     use super::*;
-    use crate::Hear;
+    use crate::OnEvent;
     use crate::gssapi::events::GssapiNegResult;
     use crate::testing::Harness;
     use gannet_base::Proto;
@@ -66,9 +66,9 @@ mod tests {
     fn the_outcome_makes_the_row() {
         let mut h = Harness::new(Proto::Tcp, 445);
         let mut s = login(&mut h);
-        s.hear(&mut h.cx(), &GssapiNegResult { c: Connection::CURRENT, state: 1 });
+        s.on_event(&mut h.cx(), &GssapiNegResult { c: Connection::CURRENT, state: 1 });
         assert!(h.rows("ntlm").is_empty());
-        s.hear(&mut h.cx(), &GssapiNegResult { c: Connection::CURRENT, state: 2 });
+        s.on_event(&mut h.cx(), &GssapiNegResult { c: Connection::CURRENT, state: 2 });
         s.finish(&mut h.cx());
         assert!(h.confirmed(Tag::Ntlm));
         let rows = h.rows("ntlm");

@@ -6,7 +6,7 @@ use super::events::NtlmAuthenticate;
 use super::events::NtlmChallenge;
 use super::events::NtlmNegotiate;
 use crate::Context;
-use crate::Hear;
+use crate::OnEvent;
 use crate::gssapi::events::GssapiNegResult;
 use crate::support::utf16;
 use crate::support::utf16::Utf16Text;
@@ -86,14 +86,14 @@ impl Session {
     }
 }
 
-impl Hear<NtlmNegotiate<'_>> for Session {
-    fn hear(&mut self, cx: &mut Context<'_>, _event: &NtlmNegotiate<'_>) {
+impl OnEvent<NtlmNegotiate<'_>> for Session {
+    fn on_event(&mut self, cx: &mut Context<'_>, _event: &NtlmNegotiate<'_>) {
         self.info(cx.now);
     }
 }
 
-impl Hear<NtlmChallenge<'_>> for Session {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &NtlmChallenge<'_>) {
+impl OnEvent<NtlmChallenge<'_>> for Session {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &NtlmChallenge<'_>) {
         let Some(info) = self.info(cx.now) else { return };
         if let Some(server) = &event.challenge.target_info {
             set(cx, &mut info.netbios_computer, server.nb_computer_name);
@@ -103,8 +103,8 @@ impl Hear<NtlmChallenge<'_>> for Session {
     }
 }
 
-impl Hear<NtlmAuthenticate<'_>> for Session {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &NtlmAuthenticate<'_>) {
+impl OnEvent<NtlmAuthenticate<'_>> for Session {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &NtlmAuthenticate<'_>) {
         let Some(info) = self.info(cx.now) else { return };
         let client = &event.request;
         set(cx, &mut info.domain, client.domain_name);
@@ -116,8 +116,8 @@ impl Hear<NtlmAuthenticate<'_>> for Session {
 /// State of a login from GSSAPI: 0 accepted, 1 not yet over, 2 rejected ([RFC 4178] §4.2.2).
 ///
 /// [RFC 4178]: https://www.rfc-editor.org/rfc/rfc4178
-impl Hear<GssapiNegResult> for Session {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &GssapiNegResult) {
+impl OnEvent<GssapiNegResult> for Session {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &GssapiNegResult) {
         if let Some(info) = &mut self.info
             && event.state != 1
         {

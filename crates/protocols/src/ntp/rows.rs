@@ -14,7 +14,7 @@ use super::events::NtpMessage;
 use super::message::NtpTime;
 use super::message::Span;
 use crate::Context;
-use crate::Hear;
+use crate::OnEvent;
 
 row! {
     /// One row for each time message.
@@ -175,9 +175,9 @@ struct Last {
     private: Option<Private>,
 }
 
-impl Hear<NtpMessage<'_>> for Rows {
+impl OnEvent<NtpMessage<'_>> for Rows {
     #[inline]
-    fn hear(&mut self, cx: &mut Context<'_>, event: &NtpMessage<'_>) {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &NtpMessage<'_>) {
         let (ts, uid, id) = (cx.now, cx.conn.uid, cx.conn.id);
         let (version, mode) = (event.msg.version, event.msg.mode);
         let last = self.0.get_or_insert_default();

@@ -11,7 +11,7 @@ use super::events::StartupParameter;
 use super::message::Backend;
 use super::message::Frontend;
 use crate::Context;
-use crate::Hear;
+use crate::OnEvent;
 
 gannet_log::row! {
     /// One row for each TLS request, login, query or end of a PostgreSQL session.
@@ -73,14 +73,14 @@ impl Rows {
     }
 }
 
-impl Hear<SslRequest> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, _event: &SslRequest) {
+impl OnEvent<SslRequest> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, _event: &SslRequest) {
         self.row(cx).ask("ssl_request");
     }
 }
 
-impl Hear<SslReply> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &SslReply) {
+impl OnEvent<SslReply> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &SslReply) {
         let row = self.row(cx);
         row.answer("ssl_reply");
         row.about(&[&event.data]);
@@ -89,21 +89,21 @@ impl Hear<SslReply> for Rows {
     }
 }
 
-impl Hear<StartupParameter<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &StartupParameter<'_>) {
+impl OnEvent<StartupParameter<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &StartupParameter<'_>) {
         self.row(cx);
         self.startup.parameter(event.name, event.value);
     }
 }
 
-impl Hear<StartupMessage> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, _event: &StartupMessage) {
+impl OnEvent<StartupMessage> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, _event: &StartupMessage) {
         self.row(cx).ask("startup");
     }
 }
 
-impl Hear<FrontendSeen<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &FrontendSeen<'_>) {
+impl OnEvent<FrontendSeen<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &FrontendSeen<'_>) {
         match event.message.0 {
             Frontend::Query(text) => {
                 self.write(cx);
@@ -120,8 +120,8 @@ impl Hear<FrontendSeen<'_>> for Rows {
     }
 }
 
-impl Hear<BackendSeen<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &BackendSeen<'_>) {
+impl OnEvent<BackendSeen<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &BackendSeen<'_>) {
         match event.message.0 {
             Backend::AuthenticationOk => {
                 let row = self.row(cx);

@@ -5,7 +5,7 @@ use gannet_files::hash::hex;
 
 use super::events::*;
 use crate::Context;
-use crate::Hear;
+use crate::OnEvent;
 
 gannet_log::row! {
     /// One row for each QUIC connection.
@@ -88,51 +88,51 @@ impl Rows {
     }
 }
 
-impl Hear<InitialPacket<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, e: &InitialPacket<'_>) {
+impl OnEvent<InitialPacket<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, e: &InitialPacket<'_>) {
         self.packet(cx, e.is_orig, e.version, [e.dcid, e.scid], b'I');
     }
 }
 
-impl Hear<HandshakePacket<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, e: &HandshakePacket<'_>) {
+impl OnEvent<HandshakePacket<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, e: &HandshakePacket<'_>) {
         self.packet(cx, e.is_orig, e.version, [e.dcid, e.scid], b'H');
     }
 }
 
-impl Hear<ZeroRttPacket<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, e: &ZeroRttPacket<'_>) {
+impl OnEvent<ZeroRttPacket<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, e: &ZeroRttPacket<'_>) {
         self.packet(cx, e.is_orig, e.version, [e.dcid, e.scid], b'Z');
     }
 }
 
-impl Hear<RetryPacket<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, e: &RetryPacket<'_>) {
+impl OnEvent<RetryPacket<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, e: &RetryPacket<'_>) {
         self.packet(cx, e.is_orig, e.version, [e.dcid, e.scid], b'R');
     }
 }
 
-impl Hear<UnhandledVersion<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, e: &UnhandledVersion<'_>) {
+impl OnEvent<UnhandledVersion<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, e: &UnhandledVersion<'_>) {
         self.packet(cx, e.is_orig, e.version, [e.dcid, e.scid], b'U');
     }
 }
 
-impl Hear<DiscardedPacket> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &DiscardedPacket) {
+impl OnEvent<DiscardedPacket> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &DiscardedPacket) {
         self.note_or_weird(cx, event.is_orig, b'X', "QUIC_spurious_discarded_packet", "");
     }
 }
 
-impl Hear<ShortHeaderPacketThresholdCrossed> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &ShortHeaderPacketThresholdCrossed) {
+impl OnEvent<ShortHeaderPacketThresholdCrossed> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &ShortHeaderPacketThresholdCrossed) {
         let name = "QUIC_spurious_short_header_packet_threshold_crossed";
         self.note_or_weird(cx, event.is_orig, b'O', name, &event.threshold.to_string());
     }
 }
 
-impl Hear<ConnectionCloseFrame<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &ConnectionCloseFrame<'_>) {
+impl OnEvent<ConnectionCloseFrame<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &ConnectionCloseFrame<'_>) {
         if let Some(session) = &mut self.0 {
             session.note(cx, event.is_orig, b'C');
             self.close(cx);
@@ -140,16 +140,16 @@ impl Hear<ConnectionCloseFrame<'_>> for Rows {
     }
 }
 
-impl Hear<HelloServerName<'_>> for Rows {
-    fn hear(&mut self, _cx: &mut Context<'_>, event: &HelloServerName<'_>) {
+impl OnEvent<HelloServerName<'_>> for Rows {
+    fn on_event(&mut self, _cx: &mut Context<'_>, event: &HelloServerName<'_>) {
         if let Some(session) = &mut self.0 {
             session.server_name = Some(event.name.to_vec());
         }
     }
 }
 
-impl Hear<HelloProtocols<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &HelloProtocols<'_>) {
+impl OnEvent<HelloProtocols<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &HelloProtocols<'_>) {
         let Some(session) = &mut self.0 else { return };
         if let Some(first) = event.protocols.first() {
             session.client_protocol = Some(first.to_vec());
@@ -161,8 +161,8 @@ impl Hear<HelloProtocols<'_>> for Rows {
     }
 }
 
-impl Hear<HelloRead> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &HelloRead) {
+impl OnEvent<HelloRead> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &HelloRead) {
         if let Some(session) = &mut self.0 {
             session.note(cx, event.is_orig, b'S');
         }

@@ -8,7 +8,7 @@ use super::events::RadiusMessage;
 use super::message;
 use super::message::Attributes;
 use crate::Context;
-use crate::Hear;
+use crate::OnEvent;
 
 gannet_log::row! {
     /// One row for each request for access.
@@ -42,8 +42,8 @@ gannet_log::row! {
 #[derive(Debug, Default)]
 pub(super) struct Rows(Option<Session>);
 
-impl Hear<RadiusMessage<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &RadiusMessage<'_>) {
+impl OnEvent<RadiusMessage<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &RadiusMessage<'_>) {
         let message = &event.result;
         let session = self.0.get_or_insert_with(|| Session::new(cx.now));
         if let Some(result) = session.message(message.code, message.attributes) {

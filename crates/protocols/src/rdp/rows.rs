@@ -10,7 +10,7 @@ use gannet_log::Vector;
 use super::events::*;
 use super::languages::language;
 use crate::Context;
-use crate::Hear;
+use crate::OnEvent;
 use crate::stack::events::FileStarts;
 use crate::support::utf16;
 
@@ -236,40 +236,40 @@ impl Rows {
     }
 }
 
-impl Hear<RdpConnectRequest<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &RdpConnectRequest<'_>) {
+impl OnEvent<RdpConnectRequest<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &RdpConnectRequest<'_>) {
         self.session(cx).cookie = Some(event.cookie.to_vec());
     }
 }
 
-impl Hear<RdpNegotiationResponse> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &RdpNegotiationResponse) {
+impl OnEvent<RdpNegotiationResponse> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &RdpNegotiationResponse) {
         self.session(cx).security_protocol = Some(security_protocol(event.security_protocol));
     }
 }
 
-impl Hear<RdpNegotiationFailure> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &RdpNegotiationFailure) {
+impl OnEvent<RdpNegotiationFailure> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &RdpNegotiationFailure) {
         self.session(cx).result = Some(failure(event.failure_code));
     }
 }
 
-impl Hear<RdpGccServerCreateResponse> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &RdpGccServerCreateResponse) {
+impl OnEvent<RdpGccServerCreateResponse> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &RdpGccServerCreateResponse) {
         self.session(cx).result = Some(result(event.result));
     }
 }
 
-impl Hear<RdpBeginEncryption> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &RdpBeginEncryption) {
+impl OnEvent<RdpBeginEncryption> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &RdpBeginEncryption) {
         let session = self.session(cx);
         session.result.get_or_insert(Name::Known("encrypted"));
         session.security_protocol = Some(security_protocol(event.security_protocol));
     }
 }
 
-impl Hear<RdpClientCoreData<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &RdpClientCoreData<'_>) {
+impl OnEvent<RdpClientCoreData<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &RdpClientCoreData<'_>) {
         let core = &event.data;
         self.session(cx).client = Some(Client {
             keyboard: Keyboard(core.keyboard_layout),
@@ -287,8 +287,8 @@ impl Hear<RdpClientCoreData<'_>> for Rows {
     }
 }
 
-impl Hear<RdpClientNetworkData<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &RdpClientNetworkData<'_>) {
+impl OnEvent<RdpClientNetworkData<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &RdpClientNetworkData<'_>) {
         let wanted = event.channels.0;
         // Repeated channels overwrite the first ones.
         let channels = self.session(cx).channels.get_or_insert_default();
@@ -297,8 +297,8 @@ impl Hear<RdpClientNetworkData<'_>> for Rows {
     }
 }
 
-impl Hear<RdpServerCertificate> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &RdpServerCertificate) {
+impl OnEvent<RdpServerCertificate> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &RdpServerCertificate) {
         let session = self.session(cx);
         session.cert_type = Some(cert_type(event.cert_type));
         session.cert_permanent = Some(event.permanently_issued);
@@ -307,14 +307,14 @@ impl Hear<RdpServerCertificate> for Rows {
 }
 
 /// A certificate of the server.
-impl Hear<FileStarts> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, _event: &FileStarts) {
+impl OnEvent<FileStarts> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, _event: &FileStarts) {
         self.session(cx).cert_count += 1;
     }
 }
 
-impl Hear<RdpServerSecurity> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &RdpServerSecurity) {
+impl OnEvent<RdpServerSecurity> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &RdpServerSecurity) {
         let session = self.session(cx);
         session.method = Some(encryption_method(event.encryption_method));
         session.level = Some(encryption_level(event.encryption_level));

@@ -4,7 +4,7 @@ use gannet_base::Uid;
 
 use super::events::ExchangeOver;
 use crate::Context;
-use crate::Hear;
+use crate::OnEvent;
 
 gannet_log::row! {
     /// One row for each command of Redis.
@@ -31,8 +31,8 @@ gannet_log::row! {
 /// The rows: an exchange has all that one shows.
 pub(super) struct Rows;
 
-impl Hear<ExchangeOver<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &ExchangeOver<'_>) {
+impl OnEvent<ExchangeOver<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &ExchangeOver<'_>) {
         cx.log(&RedisRow {
             ts: event.ts,
             uid: cx.conn.uid,

@@ -4,7 +4,7 @@ use gannet_base::Uid;
 
 use super::events::*;
 use crate::Context;
-use crate::Hear;
+use crate::OnEvent;
 
 gannet_log::row! {
     /// One row for each remote desktop.
@@ -55,44 +55,44 @@ impl Rows {
     }
 }
 
-impl Hear<RfbClientVersion<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &RfbClientVersion<'_>) {
+impl OnEvent<RfbClientVersion<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &RfbClientVersion<'_>) {
         let version = (event.major_version.to_vec(), event.minor_version.to_vec());
         self.session(cx).client = Some(version);
     }
 }
 
-impl Hear<RfbServerVersion<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &RfbServerVersion<'_>) {
+impl OnEvent<RfbServerVersion<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &RfbServerVersion<'_>) {
         let version = (event.major_version.to_vec(), event.minor_version.to_vec());
         self.session(cx).server = Some(version);
     }
 }
 
-impl Hear<RfbAuthenticationType> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &RfbAuthenticationType) {
+impl OnEvent<RfbAuthenticationType> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &RfbAuthenticationType) {
         self.session(cx).method = Some(event.authtype);
     }
 }
 
-impl Hear<RfbAuthenticationResult> for Rows {
-    fn hear(&mut self, _cx: &mut Context<'_>, event: &RfbAuthenticationResult) {
+impl OnEvent<RfbAuthenticationResult> for Rows {
+    fn on_event(&mut self, _cx: &mut Context<'_>, event: &RfbAuthenticationResult) {
         if let Some(session) = &mut self.0 {
             session.auth = Some(event.result);
         }
     }
 }
 
-impl Hear<RfbShareFlag> for Rows {
-    fn hear(&mut self, _cx: &mut Context<'_>, event: &RfbShareFlag) {
+impl OnEvent<RfbShareFlag> for Rows {
+    fn on_event(&mut self, _cx: &mut Context<'_>, event: &RfbShareFlag) {
         if let Some(session) = &mut self.0 {
             session.share = Some(event.flag);
         }
     }
 }
 
-impl Hear<RfbServerParameters<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &RfbServerParameters<'_>) {
+impl OnEvent<RfbServerParameters<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &RfbServerParameters<'_>) {
         let session = self.session(cx);
         session.screen = Some((event.width, event.height, event.name.to_vec()));
         session.write(cx);

@@ -14,7 +14,7 @@ use super::values::Name;
 use super::values::Path;
 use super::values::Values;
 use crate::Context;
-use crate::Hear;
+use crate::OnEvent;
 use crate::Tag;
 use crate::support::limit_reached;
 use crate::support::text::UpperCase;
@@ -144,8 +144,8 @@ impl Rows {
     }
 }
 
-impl Hear<SipRequest<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &SipRequest<'_>) {
+impl OnEvent<SipRequest<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &SipRequest<'_>) {
         let info = self.info(cx, true);
         info.values.set(Name::Method, event.method);
         info.values.set(Name::Uri, event.original_uri);
@@ -156,16 +156,16 @@ impl Hear<SipRequest<'_>> for Rows {
     }
 }
 
-impl Hear<SipReply<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &SipReply<'_>) {
+impl OnEvent<SipReply<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &SipReply<'_>) {
         let info = self.info(cx, false);
         info.status_code = Some(event.code);
         info.values.set(Name::StatusMsg, event.reason);
     }
 }
 
-impl Hear<SipHeader<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &SipHeader<'_>) {
+impl OnEvent<SipHeader<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &SipHeader<'_>) {
         let &SipHeader { is_orig: request, name, value, .. } = event;
         let n = if request { &mut self.request } else { &mut self.response };
         if !self.pending.contains_key(n) {
@@ -184,8 +184,8 @@ impl Hear<SipHeader<'_>> for Rows {
     }
 }
 
-impl Hear<SipEndEntity> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &SipEndEntity) {
+impl OnEvent<SipEndEntity> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &SipEndEntity) {
         let request = event.is_orig;
         let info = self.info(cx, request);
         if request {

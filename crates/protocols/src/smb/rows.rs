@@ -19,7 +19,7 @@ use super::shared::rows::MAX_LAST_NAMES;
 use super::shared::rows::QUIET;
 use super::shared::rows::row;
 use crate::Context;
-use crate::Hear;
+use crate::OnEvent;
 use crate::support::limit_reached;
 
 gannet_log::row! {
@@ -71,8 +71,8 @@ impl Rows {
     }
 }
 
-impl Hear<SmbData> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, _event: &SmbData) {
+impl OnEvent<SmbData> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, _event: &SmbData) {
         let now = cx.now;
         match self.sweep {
             None => self.sweep = Some(now),
@@ -85,8 +85,8 @@ impl Hear<SmbData> for Rows {
     }
 }
 
-impl Hear<SmbFileAction<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &SmbFileAction<'_>) {
+impl OnEvent<SmbFileAction<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &SmbFileAction<'_>) {
         let Some(row) = row(cx.conn.uid, cx.conn.id, event.file) else { return };
         if let Some(key) = identity(self.recent.hasher(), event.file) {
             if self.recent.len() >= MAX_RECENT && !self.recent.contains_key(&key) {
@@ -106,8 +106,8 @@ impl Hear<SmbFileAction<'_>> for Rows {
 
 /// When contents that began here time out, Zeek logs the last action again, even if it was about another file: this
 /// keeps the action for that case.
-impl Hear<SmbLastAction<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &SmbLastAction<'_>) {
+impl OnEvent<SmbLastAction<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &SmbLastAction<'_>) {
         let (uid, kept) = (cx.conn.uid, &mut cx.env.smb.rows);
         if let Some(file) = event.file {
             let key = identity(self.recent.hasher(), file);
@@ -125,8 +125,8 @@ impl Hear<SmbLastAction<'_>> for Rows {
     }
 }
 
-impl Hear<SmbMapping<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &SmbMapping<'_>) {
+impl OnEvent<SmbMapping<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &SmbMapping<'_>) {
         let unknown;
         let share_type = match event.share.name() {
             Some(name) => name,
@@ -178,7 +178,7 @@ mod tests {
             let file = File { name: Some(vec![b'a'; len].into()), ..File::default() };
             let mut cx = h.cx();
             let (c, carried) = (gannet_event::Connection::CURRENT, Carried(carried));
-            rows.hear(&mut cx, &SmbLastAction { c, file: Some(&file), carried });
+            rows.on_event(&mut cx, &SmbLastAction { c, file: Some(&file), carried });
             cx.env.smb.rows.last.len()
         };
         let lens = [MAX_LAST_NAMES, MAX_LAST_NAMES + 1, MAX_LAST_NAMES + 2, 1];
@@ -201,7 +201,7 @@ mod tests {
                     ..File::default()
                 };
                 let c = gannet_event::Connection::CURRENT;
-                rows.hear(&mut h.cx(), &SmbFileAction { c, file: &file });
+                rows.on_event(&mut h.cx(), &SmbFileAction { c, file: &file });
             }
             (rows.recent.len(), h.rows("weird").len())
         };

@@ -25,7 +25,7 @@ use super::values::is_webmail;
 use super::values::kept;
 use super::values::without;
 use crate::Context;
-use crate::Hear;
+use crate::OnEvent;
 use crate::policy::software::DetectedSoftware;
 use crate::stack::events::FileStarts;
 use crate::support::limit_reached;
@@ -169,49 +169,49 @@ struct Transaction {
     entity: Option<Option<Vec<u8>>>,
 }
 
-impl Hear<SmtpRequest<'_>> for Session {
+impl OnEvent<SmtpRequest<'_>> for Session {
     #[inline]
-    fn hear(&mut self, cx: &mut Context<'_>, event: &SmtpRequest<'_>) {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &SmtpRequest<'_>) {
         self.request(cx, event.command, event.arg);
     }
 }
 
-impl Hear<SmtpReply<'_>> for Session {
+impl OnEvent<SmtpReply<'_>> for Session {
     #[inline]
-    fn hear(&mut self, cx: &mut Context<'_>, event: &SmtpReply<'_>) {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &SmtpReply<'_>) {
         self.reply(cx, event.code, event.cmd, event.msg, event.cont_resp);
     }
 }
 
-impl Hear<SmtpStarttls> for Session {
-    fn hear(&mut self, _cx: &mut Context<'_>, _event: &SmtpStarttls) {
+impl OnEvent<SmtpStarttls> for Session {
+    fn on_event(&mut self, _cx: &mut Context<'_>, _event: &SmtpStarttls) {
         self.tls();
     }
 }
 
-impl Hear<MimeBeginEntity> for Session {
+impl OnEvent<MimeBeginEntity> for Session {
     #[inline]
-    fn hear(&mut self, _cx: &mut Context<'_>, _event: &MimeBeginEntity) {
+    fn on_event(&mut self, _cx: &mut Context<'_>, _event: &MimeBeginEntity) {
         self.entity();
     }
 }
 
-impl Hear<MimeOneHeader<'_>> for Session {
+impl OnEvent<MimeOneHeader<'_>> for Session {
     #[inline]
-    fn hear(&mut self, cx: &mut Context<'_>, event: &MimeOneHeader<'_>) {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &MimeOneHeader<'_>) {
         self.field(cx, event.h.original_name, event.h.value);
     }
 }
 
-impl Hear<MimeEndEntity> for Session {
+impl OnEvent<MimeEndEntity> for Session {
     #[inline]
-    fn hear(&mut self, _cx: &mut Context<'_>, _event: &MimeEndEntity) {
+    fn on_event(&mut self, _cx: &mut Context<'_>, _event: &MimeEndEntity) {
         self.entity_ends();
     }
 }
 
-impl Hear<FileStarts> for Session {
-    fn hear(&mut self, _cx: &mut Context<'_>, event: &FileStarts) {
+impl OnEvent<FileStarts> for Session {
+    fn on_event(&mut self, _cx: &mut Context<'_>, event: &FileStarts) {
         self.file(event.fuid);
     }
 }

@@ -5,7 +5,7 @@ use gannet_base::Uid;
 
 use super::events::*;
 use crate::Context;
-use crate::Hear;
+use crate::OnEvent;
 
 gannet_log::row! {
     /// One row for each SNMP connection.
@@ -60,11 +60,11 @@ impl Rows {
     }
 }
 
-/// Hears messages of which only header and time matter.
+/// Handles messages of which only the header and the time matter.
 macro_rules! others {
     ($($event:ident)*) => { $(
-        impl Hear<$event<'_>> for Rows {
-            fn hear(&mut self, cx: &mut Context<'_>, event: &$event<'_>) {
+        impl OnEvent<$event<'_>> for Rows {
+            fn on_event(&mut self, cx: &mut Context<'_>, event: &$event<'_>) {
                 self.message(cx.now, &event.header);
             }
         }
@@ -75,32 +75,32 @@ others! {
     SnmpTrap SnmpTrapV2 SnmpInformRequest SnmpReport SnmpUnknownPdu SnmpUnknownScopedPdu SnmpEncryptedPdu
 }
 
-impl Hear<SnmpGetRequest<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &SnmpGetRequest<'_>) {
+impl OnEvent<SnmpGetRequest<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &SnmpGetRequest<'_>) {
         self.message(cx.now, &event.header).get += event.pdu.bindings.count;
     }
 }
 
-impl Hear<SnmpGetNextRequest<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &SnmpGetNextRequest<'_>) {
+impl OnEvent<SnmpGetNextRequest<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &SnmpGetNextRequest<'_>) {
         self.message(cx.now, &event.header).get += event.pdu.bindings.count;
     }
 }
 
-impl Hear<SnmpGetBulkRequest<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &SnmpGetBulkRequest<'_>) {
+impl OnEvent<SnmpGetBulkRequest<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &SnmpGetBulkRequest<'_>) {
         self.message(cx.now, &event.header).get_bulk += event.pdu.bindings.count;
     }
 }
 
-impl Hear<SnmpSetRequest<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &SnmpSetRequest<'_>) {
+impl OnEvent<SnmpSetRequest<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &SnmpSetRequest<'_>) {
         self.message(cx.now, &event.header).set += event.pdu.bindings.count;
     }
 }
 
-impl Hear<SnmpResponse<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &SnmpResponse<'_>) {
+impl OnEvent<SnmpResponse<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &SnmpResponse<'_>) {
         let (session, bindings) = (self.message(cx.now, &event.header), &event.pdu.bindings);
         session.responses += bindings.count;
         if let Some(description) = bindings.description {

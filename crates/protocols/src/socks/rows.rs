@@ -9,7 +9,7 @@ use gannet_log::Port;
 
 use super::events::*;
 use crate::Context;
-use crate::Hear;
+use crate::OnEvent;
 
 gannet_log::row! {
     /// One row for each connection to a proxy.
@@ -82,28 +82,28 @@ impl Rows {
     }
 }
 
-impl Hear<SocksRequest<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &SocksRequest<'_>) {
+impl OnEvent<SocksRequest<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &SocksRequest<'_>) {
         self.session(cx, event.version).request = Some(Peer::new(&event.sa, event.p));
     }
 }
 
-impl Hear<SocksReply<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &SocksReply<'_>) {
+impl OnEvent<SocksReply<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &SocksReply<'_>) {
         let session = self.session(cx, event.version);
         session.status = Some(status(event.version, event.reply));
         session.bound = Some(Peer::new(&event.sa, event.p));
     }
 }
 
-impl Hear<SocksLoginUserpassRequest<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &SocksLoginUserpassRequest<'_>) {
+impl OnEvent<SocksLoginUserpassRequest<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &SocksLoginUserpassRequest<'_>) {
         self.session(cx, 5).user = Some(event.user.to_vec());
     }
 }
 
-impl Hear<SocksLoginUserpassReply> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &SocksLoginUserpassReply) {
+impl OnEvent<SocksLoginUserpassReply> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &SocksLoginUserpassReply) {
         self.session(cx, 5).status = Some(status(5, event.code));
     }
 }

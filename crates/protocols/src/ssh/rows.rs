@@ -9,7 +9,7 @@ use super::message::Names;
 use super::version;
 use super::version::Disagreement;
 use crate::Context;
-use crate::Hear;
+use crate::OnEvent;
 use crate::policy::software::DetectedSoftware;
 
 gannet_log::row! {
@@ -110,20 +110,20 @@ impl Rows {
     }
 }
 
-impl Hear<SshClientVersion<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &SshClientVersion<'_>) {
+impl OnEvent<SshClientVersion<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &SshClientVersion<'_>) {
         self.line(cx, Dir::Orig, event.version);
     }
 }
 
-impl Hear<SshServerVersion<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &SshServerVersion<'_>) {
+impl OnEvent<SshServerVersion<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &SshServerVersion<'_>) {
         self.line(cx, Dir::Resp, event.version);
     }
 }
 
-impl Hear<SshCapabilities<'_>> for Rows {
-    fn hear(&mut self, _cx: &mut Context<'_>, event: &SshCapabilities<'_>) {
+impl OnEvent<SshCapabilities<'_>> for Rows {
+    fn on_event(&mut self, _cx: &mut Context<'_>, event: &SshCapabilities<'_>) {
         let Some(session) = &mut self.0 else { return };
         let own = &event.capabilities;
         match &session.first {
@@ -134,16 +134,16 @@ impl Hear<SshCapabilities<'_>> for Rows {
     }
 }
 
-impl Hear<SshServerHostKeyFingerprint<'_>> for Rows {
-    fn hear(&mut self, _cx: &mut Context<'_>, event: &SshServerHostKeyFingerprint<'_>) {
+impl OnEvent<SshServerHostKeyFingerprint<'_>> for Rows {
+    fn on_event(&mut self, _cx: &mut Context<'_>, event: &SshServerHostKeyFingerprint<'_>) {
         if let Some(session) = &mut self.0 {
             session.fingerprint = Some(event.fingerprint.to_owned());
         }
     }
 }
 
-impl Hear<SshAuthAttempted> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &SshAuthAttempted) {
+impl OnEvent<SshAuthAttempted> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &SshAuthAttempted) {
         if let Some(session) = &mut self.0 {
             session.attempt(cx, event.authenticated);
         }

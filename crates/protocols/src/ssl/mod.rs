@@ -8,7 +8,7 @@
 //! also reassembles fragmented handshake messages. Both share `record` (the meaning of a record
 //! before and after the change to encryption) and `handshake` (messages that span records, and
 //! their contents). [`message`] and [`extension`] parse single messages without state. A `Session`
-//! (`rows`) hears what they report and becomes the row of ssl.log; certificates, parsed once
+//! (`rows`) receives what they report and becomes the row of ssl.log; certificates, parsed once
 //! ([`Certificates`]), have rows of their own (`certificates::rows`).
 //!
 //! All that can be read of a session is read once both sides have sent an encrypted record: the row

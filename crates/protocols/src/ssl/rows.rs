@@ -21,7 +21,7 @@ use super::names;
 use super::role::Role;
 use super::role::content;
 use crate::Context;
-use crate::Hear;
+use crate::OnEvent;
 use crate::env::Fingerprints as Wanted;
 use crate::policy::known::PresentedCertificate;
 
@@ -363,12 +363,12 @@ fn role(is_client: bool) -> Role {
     if is_client { Role::Client } else { Role::Server }
 }
 
-/// What happens to a session, event by event: the event, and what is done.
-macro_rules! hear {
+/// Implements [`OnEvent`] for [`Session`]: one line for each event and the code that handles it.
+macro_rules! on_event {
     ($($event:ty, |$session:ident, $cx:ident, $e:ident| $do:expr;)*) => { $(
-        impl Hear<$event> for Session {
+        impl OnEvent<$event> for Session {
             #[inline]
-            fn hear(&mut self, $cx: &mut Context<'_>, $e: &$event) {
+            fn on_event(&mut self, $cx: &mut Context<'_>, $e: &$event) {
                 let $session = self;
                 $do;
             }
@@ -376,7 +376,7 @@ macro_rules! hear {
     )* };
 }
 
-hear! {
+on_event! {
     Recognized, |s, cx, _e| s.touch(cx.now);
     Broken, |s, cx, _e| s.log(cx);
     Flipped, |s, cx, _e| s.flipped(cx.now);
@@ -436,8 +436,8 @@ fn fingerprints(chain: &[Link]) -> Vector<&str> {
 /// The rows of certificates, whose state is that of the shard.
 pub(super) struct CertificateRows;
 
-impl Hear<X509Seen<'_>> for CertificateRows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &X509Seen<'_>) {
+impl OnEvent<X509Seen<'_>> for CertificateRows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &X509Seen<'_>) {
         let (env, now) = (&mut *cx.env, cx.now);
         if env.certificates.rows.see(&env.logs, now, event) {
             let X509Seen { is_host, is_client, .. } = *event;

@@ -9,7 +9,7 @@ use gannet_log::Value;
 use super::events::SyslogMessage;
 use super::message::NONE;
 use crate::Context;
-use crate::Hear;
+use crate::OnEvent;
 
 gannet_log::row! {
     /// One row for each syslog message.
@@ -66,9 +66,9 @@ fn severity(severity: u64) -> &'static str {
 /// Writes a row for each message.
 pub(super) struct Rows;
 
-impl Hear<SyslogMessage<'_>> for Rows {
+impl OnEvent<SyslogMessage<'_>> for Rows {
     #[inline]
-    fn hear(&mut self, cx: &mut Context<'_>, event: &SyslogMessage<'_>) {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &SyslogMessage<'_>) {
         cx.log(&SyslogRow {
             ts: cx.now,
             uid: cx.conn.uid,

@@ -10,7 +10,7 @@ use super::shared::Transfer;
 use super::shared::Transfers;
 use super::shared::is_kept;
 use crate::Context;
-use crate::Hear;
+use crate::OnEvent;
 
 gannet_log::row! {
     /// Files that TFTP transfers, a row each.
@@ -93,20 +93,20 @@ impl Rows {
     }
 }
 
-impl Hear<ReadRequest<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &ReadRequest<'_>) {
+impl OnEvent<ReadRequest<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &ReadRequest<'_>) {
         Self::begin(cx, false, event.filename, event.mode);
     }
 }
 
-impl Hear<WriteRequest<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &WriteRequest<'_>) {
+impl OnEvent<WriteRequest<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &WriteRequest<'_>) {
         Self::begin(cx, true, event.filename, event.mode);
     }
 }
 
-impl Hear<Data<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &Data<'_>) {
+impl OnEvent<Data<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &Data<'_>) {
         Self::proceed(cx, |transfer| {
             transfer.data(event.block_num, event.data);
             (false, None)
@@ -114,14 +114,14 @@ impl Hear<Data<'_>> for Rows {
     }
 }
 
-impl Hear<Ack> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &Ack) {
+impl OnEvent<Ack> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &Ack) {
         Self::proceed(cx, |transfer| (transfer.ack(event.block_num), None));
     }
 }
 
-impl Hear<Error<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &Error<'_>) {
+impl OnEvent<Error<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &Error<'_>) {
         Self::proceed(cx, |transfer| {
             transfer.fail(event.code, event.msg);
             (true, (!is_kept(event.msg)).then_some("tftp_long_error"))
@@ -129,8 +129,8 @@ impl Hear<Error<'_>> for Rows {
     }
 }
 
-impl Hear<OptionAck<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &OptionAck<'_>) {
+impl OnEvent<OptionAck<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &OptionAck<'_>) {
         Self::proceed(cx, |transfer| (false, transfer.accept(event.options.0)));
     }
 }

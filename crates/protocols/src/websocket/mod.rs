@@ -1,6 +1,6 @@
 //! WebSocket (RFC 6455): messages in frames, on a connection that HTTP upgraded.
 //!
-//! The handshake is HTTP: the rows of a [`Handshake`] hear the events of HTTP's headers, and HTTP's analyzer starts the
+//! The handshake is HTTP: the rows of a [`Handshake`] receive the events of HTTP's headers, and HTTP's analyzer starts the
 //! [`Analyzer`] when the responder agrees. That reads frames (`frame.rs`), takes off their masks, and
 //! passes what text and binary messages hold to analyzers of its own, found by content.
 

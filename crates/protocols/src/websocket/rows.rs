@@ -10,7 +10,7 @@ use sha1::Sha1;
 use super::events::WebsocketUpgrade;
 use super::handshake::Handshake;
 use crate::Context;
-use crate::Hear;
+use crate::OnEvent;
 use crate::http::events::HttpHeader;
 use crate::http::field::WEBSOCKET;
 
@@ -46,9 +46,9 @@ const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 /// Elements of a list header that are kept: one more than a row may show.
 const MAX_ELEMENTS: usize = 101;
 
-impl Hear<HttpHeader<'_>> for Handshake {
+impl OnEvent<HttpHeader<'_>> for Handshake {
     /// A header `Sec-WebSocket-NAME`.
-    fn hear(&mut self, cx: &mut Context<'_>, event: &HttpHeader<'_>) {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &HttpHeader<'_>) {
         let HttpHeader { is_orig, value, .. } = *event;
         let name = &event.original_name.name[WEBSOCKET.len()..];
         let is = |what: &str| name.eq_ignore_ascii_case(what.as_bytes());
@@ -69,8 +69,8 @@ impl Hear<HttpHeader<'_>> for Handshake {
     }
 }
 
-impl Hear<WebsocketUpgrade<'_>> for Handshake {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &WebsocketUpgrade<'_>) {
+impl OnEvent<WebsocketUpgrade<'_>> for Handshake {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &WebsocketUpgrade<'_>) {
         if self.key.is_none() {
             cx.weird("websocket_missing_key_header", "", Some("WebSocket"));
         }

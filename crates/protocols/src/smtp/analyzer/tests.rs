@@ -308,7 +308,7 @@ fn a_line_is_an_event_before_it_is_part_of_a_file() {
     let names: Vec<_> =
         names.filter(|name| ["mime_segment_data", "file_new"].contains(name)).collect();
     assert_eq!(names[..2], ["mime_segment_data", "file_new"]);
-    // The file is the same as where nothing hears of lines.
+    // The file is the same as without a listener of lines.
     let rows = h.rows("files");
     assert_eq!(rows[0]["seen_bytes"], play(MAIL).1.rows("files")[0]["seen_bytes"]);
 }

@@ -17,7 +17,7 @@ use super::events::MimeEvent;
 use super::events::MimeOneHeader;
 use super::events::MimeSegmentData;
 use crate::Context;
-use crate::Hear;
+use crate::OnEvent;
 use crate::support::text::UpperCase;
 
 /// Bytes of content that one `mime_entity_data` or `mime_all_data` carries at the most: longer content comes
@@ -55,7 +55,7 @@ pub struct Report {
 impl Report {
     /// An entity begins.
     #[inline]
-    pub fn begin(&mut self, cx: &mut Context<'_>, rows: &mut impl Hear<MimeBeginEntity>) {
+    pub fn begin(&mut self, cx: &mut Context<'_>, rows: &mut impl OnEvent<MimeBeginEntity>) {
         if self.len == 0 {
             let (md5, sha256) =
                 (cx.wants::<MimeContentHash>(), cx.wants::<MimeContentHashSha256>());
@@ -74,7 +74,7 @@ impl Report {
     pub fn header<'a>(
         &mut self,
         cx: &mut Context<'_>,
-        rows: &mut impl Hear<MimeOneHeader<'a>>,
+        rows: &mut impl OnEvent<MimeOneHeader<'a>>,
         field: Field<'a>,
     ) {
         cx.report(rows, |c| MimeOneHeader { c, h: record(field.name, field.value) });
@@ -178,7 +178,7 @@ impl Report {
 
     /// The entity ends.
     #[inline]
-    pub fn end(&mut self, cx: &mut Context<'_>, rows: &mut impl Hear<MimeEndEntity>) {
+    pub fn end(&mut self, cx: &mut Context<'_>, rows: &mut impl OnEvent<MimeEndEntity>) {
         self.line_end(cx);
         self.content(cx);
         cx.report(rows, |c| MimeEndEntity { c });
