@@ -13,10 +13,10 @@ use crate::support::Prelude;
 /// The analyzer of one connection.
 pub type Analyzer = Prelude<Session>;
 
-/// State of the dialogue.
+/// State of the session before TLS or login.
 #[derive(Debug, Default)]
 pub struct Session {
-    /// Tag of the client's STARTTLS.
+    /// Tag of the client's STARTTLS command; empty before it.
     starttls: Vec<u8>,
 }
 
@@ -32,12 +32,12 @@ impl Preamble for Session {
     fn item(&mut self, cx: &mut Context<'_>, from: Dir, line: Line<'_>) -> ItemEffect {
         let ok = line.command.eq_ignore_ascii_case(b"ok");
         let starttls = line.command.eq_ignore_ascii_case(b"starttls");
-        let known = match from {
+        let is_imap = match from {
             Dir::Resp => line.tag == b"*" && ok,
             // As in Zeek, in lower case only.
             Dir::Orig => starttls || line.command == b"capability",
         };
-        if known {
+        if is_imap {
             cx.confirm(Tag::Imap);
         }
         if matches!(

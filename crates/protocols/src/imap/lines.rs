@@ -1,15 +1,15 @@
-/// A line's first two words.
+/// The first two words of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Line<'a> {
-    /// Tag: that of the command in a reply, or `*`.
+    /// Tag of the command; in a response, the tag of the command that it completes, or `*`.
     pub tag: &'a [u8],
-    /// Command, or the server's answer.
+    /// Command of a client, or status of a server's response.
     pub command: &'a [u8],
-    /// The rest of the line where a server lists its capabilities.
+    /// The rest of a server's line that lists its capabilities.
     pub capabilities: Option<&'a [u8]>,
 }
 
-/// The lines of a chunk; `Err` in place of the first that is none, and then nothing more.
+/// Iterates over the lines of a chunk. A malformed line yields `Err` and ends the iteration.
 pub fn lines(data: &[u8], client: bool) -> impl Iterator<Item = Result<Line<'_>, ()>> {
     let mut rest = data;
     std::iter::from_fn(move || {
