@@ -10,7 +10,7 @@ use crate::krb;
 use crate::nested::Instance;
 use crate::ntlm;
 
-/// The rows of all logins on one connection, whatever protocol carries them.
+/// The rows of all logins on one connection, shared by all protocols that carry tokens on it.
 #[derive(Debug, Default)]
 pub struct Logins {
     /// The row of kerberos.log.
@@ -20,14 +20,14 @@ pub struct Logins {
 }
 
 impl Logins {
-    /// Writes the rows that are open.
+    /// Writes the pending rows.
     pub fn finish(&mut self, cx: &mut Context<'_>) {
         self.krb.finish(cx);
         self.ntlm.finish(cx);
     }
 }
 
-/// The tokens of one exchange inside another protocol, whose connection has the rows.
+/// Analyzes the tokens of one exchange inside another protocol.
 #[derive(Debug, Default)]
 pub struct Inner {
     instance: Instance,
@@ -36,14 +36,14 @@ pub struct Inner {
 }
 
 impl Inner {
-    /// The analyzer starts, before its first token.
+    /// Starts the analyzer, before its first token: it receives its analyzer ID.
     pub fn start(&mut self, cx: &mut Context<'_>) {
         self.instance.start(cx, Tag::Gssapi);
     }
 
-    /// One token.
+    /// Analyzes one token.
     pub fn deliver(&mut self, cx: &mut Context<'_>, logins: &mut Logins, from: Dir, data: &[u8]) {
-        // It has its number before those inside.
+        // This analyzer receives its ID before the inner analyzers.
         self.start(cx);
         let whole = message::parse(data, |part| match part {
             Part::State(state) => {
@@ -51,7 +51,7 @@ impl Inner {
             }
             Part::Ntlm(message) => self.ntlm.deliver(cx, &mut logins.ntlm, message),
             Part::Kerberos(message) => self.krb.deliver(cx, &mut logins.krb, from, message),
-            Part::Long(bytes) => cx.long_number(bytes),
+            Part::LongNumber(len) => cx.long_number(len),
         });
         if let Err(e) = whole {
             let reason = e.to_string();

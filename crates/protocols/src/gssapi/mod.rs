@@ -1,6 +1,6 @@
-//! GSSAPI's negotiation of a login (SPNEGO, [RFC 4178]), as SMB and DCE-RPC carry it.
+//! Negotiation of a login with GSSAPI (SPNEGO, [RFC 4178]) inside SMB and DCE-RPC.
 //!
-//! [`message`] parses a token; its contents go to Kerberos or NTLM. [`Inner`] is the analyzer to
+//! [`message`] parses a token; the analyzers of Kerberos and NTLM receive its content. [`Inner`] is the analyzer to
 //! which other protocols pass their tokens; [`Logins`] holds the rows of all logins of a
 //! connection.
 //!
