@@ -1,10 +1,10 @@
 //! Gnutella over TCP: a handshake of lines in each direction, then messages.
 //!
 //! The [`Analyzer`] reads lines until both sides accepted the connection (`GNUTELLA/0.6 200 OK`), and from then on
-//! [messages](message::Header). A line of HTTP shows a download: the analyzer of HTTP takes over.
+//! [messages](message::Header). A line of HTTP indicates a download: the HTTP analyzer takes over.
 //!
-//! Zeek puts this analyzer on no port and detects it nowhere: scripts start it. There is no log, and no service, since it confirms
-//! nothing.
+//! As in Zeek, this analyzer has no ports and no detection rules: only scripts start it. There is no log, and no service name,
+//! since it never confirms the protocol.
 
 mod analyzer;
 pub mod events;
