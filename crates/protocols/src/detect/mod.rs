@@ -1,7 +1,7 @@
-//! Finding protocols by their content, whatever the port.
+//! Detection of protocols by their content, independent of the port.
 //!
 //! Each TCP and UDP connection has a [`Detector`], and each tunnel that carries a stream. It stores
-//! the first data of both sides, up to [`BUFFER`] bytes or [`CHUNKS`] chunks together, and checks
+//! the first data of both sides, up to [`BUFFER`] bytes or [`CHUNKS`] chunks in total, and checks
 //! after each chunk which protocols match. A detected protocol is [started](crate::Context::start)
 //! and receives all stored data.
 //!
@@ -30,6 +30,6 @@ use crate::Tag;
 use crate::descriptor::Descriptor;
 use crate::descriptor::Entry;
 
-/// What the rest of gannet knows of it.
+/// What the rest of gannet knows of detection.
 pub(crate) const DESCRIPTOR: Descriptor =
     Descriptor { entries: &[Entry::new(Tag::Detector, "PIA", "pia")], ..Descriptor::NONE };

@@ -12,7 +12,7 @@ pub(super) const TCP: &[TcpRule] = &[
     TcpRule::sides(SEQUENCE, SEQUENCE, |s| login(s.resp) && message(s.orig)),
 ];
 
-pub(super) const UDP: &[UdpRule] = &[UdpRule::answer(message, login)];
+pub(super) const UDP: &[UdpRule] = &[UdpRule::response(message, login)];
 
 /// A login.
 fn login(d: &[u8]) -> bool {
