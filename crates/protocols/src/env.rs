@@ -398,11 +398,11 @@ impl Env {
         }
     }
 
-    /// Logs software that DHCP found since the last call, across connections.
+    /// Logs the software that DHCP detected since the last call, across connections.
     fn dhcp_software(&mut self, now: Time) {
-        for told in self.dhcp.take_reported() {
+        for software in self.dhcp.take_software() {
             if let Some(mut policy) = self.policy() {
-                policy.software(now, &told.found());
+                policy.software(now, &software.detected());
             }
         }
     }
