@@ -111,7 +111,7 @@ impl Core {
             cx.raise(|c| SmbDiscardedDceRpcAnalyzers { c });
             cx.weird("SMB_discarded_dce_rpc_analyzers", "", Some("SMB"));
         }
-        let stream = self.pipes.entry(pipe).or_insert_with(|| dce_rpc::Stream::inside(cx, pipe));
+        let stream = self.pipes.entry(pipe).or_insert_with(|| dce_rpc::Stream::nested(cx, pipe));
         stream.deliver(cx, &mut self.calls, &mut self.logins, from, data);
     }
 
