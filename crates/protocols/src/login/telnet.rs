@@ -56,7 +56,7 @@ impl Analyze for Telnet {
     }
 
     fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
-        if self.dialog.is_over() || self.options.encrypts(from) {
+        if self.dialog.is_done() || self.options.encrypts(from) {
             return;
         }
         let mut items = std::mem::take(&mut self.items);
@@ -69,13 +69,13 @@ impl Analyze for Telnet {
         self.items = items;
     }
 
-    // As in Zeek, a line that had begun continues after a gap.
+    // As in Zeek, an incomplete line continues after a gap.
 
     fn end(&mut self, cx: &mut Context<'_>, from: Dir) {
         if self.terminals[from.index()].has_partial() {
             self.stream(cx, from, b"\n");
         }
-        if !self.dialog.is_over() {
+        if !self.dialog.is_done() {
             self.dialog.end(cx);
         }
     }
@@ -96,11 +96,11 @@ mod tests {
         (h, telnet)
     }
 
-    /// The events about what was said.
-    fn events_of(said: &[(Dir, &[u8])], texts: &[(&'static str, &'static str)]) -> Vec<String> {
+    /// The events of the given data.
+    fn events_of(chunks: &[(Dir, &[u8])], texts: &[(&'static str, &'static str)]) -> Vec<String> {
         let (mut h, mut telnet) = telnet();
         h.answer(texts);
-        for (from, data) in said {
+        for (from, data) in chunks {
             telnet.stream(&mut h.cx(), *from, data);
         }
         telnet.end(&mut h.cx(), Dir::Orig);
@@ -172,7 +172,7 @@ mod tests {
             r#"login_failure "user":"one","client_user":"","password":"<none>","line":"Login incorrect""#,
             r#"login_success "user":"bob","client_user":"","password":"two","line":"Last login: today""#,
         ];
-        // The prompt for the password takes the line before it, as in Zeek.
+        // As in Zeek, the prompt for the password consumes the previous line.
         assert_eq!(events_of(said, TEXTS), events);
     }
 
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn too_much_that_nobody_asked_for() {
+    fn too_many_typed_ahead_lines() {
         let said: &[(Dir, &[u8])] = &[(Dir::Orig, b"x\nx\nx\nx\nx\nx\nx\nx\nx\nx\nx\nx\ny\n")];
         let events = events_of(said, TEXTS);
         assert_eq!(events[0], r#"login_confused "msg":"excessive_typeahead","line":"y""#);
@@ -253,7 +253,7 @@ mod tests {
             "inconsistent_option ",
             "activating_encryption ",
         ];
-        // What follows is encrypted and not read.
+        // The data that follows is encrypted and not analyzed.
         assert_eq!(events_of(said, TEXTS), events);
     }
 
@@ -272,7 +272,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_streams_are_survived(all: Vec<(bool, Vec<u8>)>) {
+        fn any_streams_are_analyzed(all: Vec<(bool, Vec<u8>)>) {
             let (mut h, mut telnet) = telnet();
             h.answer(TEXTS);
             for (orig, data) in all {
