@@ -130,7 +130,7 @@ impl Analyze for Detector {
             Some(kept) => kept.side(dir),
             None => &[],
         };
-        // What another protocol carries has no headers to test.
+        // A stream inside another protocol has no packet headers, on which signatures could fail.
         let is_inner = cx.env.nesting > 0;
         let matched = |dir: Dir| {
             if is_inner || !cx.conn.is_side_unmatched(dir) { side(dir) } else { &[] }

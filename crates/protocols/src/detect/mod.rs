@@ -30,6 +30,6 @@ use crate::Tag;
 use crate::descriptor::Descriptor;
 use crate::descriptor::Entry;
 
-/// What the rest of gannet knows of detection.
+/// The analyzer of detection.
 pub(crate) const DESCRIPTOR: Descriptor =
     Descriptor { entries: &[Entry::new(Tag::Detector, "PIA", "pia")], ..Descriptor::NONE };

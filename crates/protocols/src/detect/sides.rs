@@ -193,7 +193,7 @@ mod tests {
     }
 
     proptest! {
-        /// Data in pieces gives the same result.
+        /// The result does not depend on how the data is split into chunks.
         #[test]
         fn the_result_does_not_depend_on_chunks(
             text in "( |NICK |USER |SERVER |McDn|M|c|Dn|x|\r|\n){0,12}",

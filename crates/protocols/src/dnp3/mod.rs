@@ -29,7 +29,7 @@ use crate::detect::Class;
 use crate::detect::TcpRule;
 use crate::detect::UdpRule;
 
-/// What the rest of gannet knows of the protocol.
+/// Analyzers, events and logs of the protocol.
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     entries: &[
         Entry {

@@ -18,7 +18,7 @@ use crate::descriptor::Entry;
 use crate::descriptor::Ports;
 use crate::support::Lines;
 
-/// What the rest of gannet knows of the protocol.
+/// Analyzers and events of the protocol.
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     entries: &[Entry { ports: Ports::tcp(&[79]), ..Entry::new(Tag::Finger, "FINGER", "finger") }],
     events: &[events::EVENTS],

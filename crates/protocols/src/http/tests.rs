@@ -656,7 +656,7 @@ fn errors_are_events() {
 fn nothing_is_read_after_a_file_that_follows_a_violation() {
     let ok = b"HTTP/1.1 200 OK\r\n\r\none\r\ntwo\r\nthree\r\n";
     let request = [GET, b"nonsense\r\n"].concat();
-    // The handlers of the violation run when the file begins.
+    // The handlers of the violation run when the file starts.
     let (rows, h) = run(&[(Dir::Orig, &request), (Dir::Resp, ok)]);
     assert_eq!(rows[0]["response_body_len"], "5");
     assert_eq!(h.rows("files")[0]["seen_bytes"], "5");

@@ -18,7 +18,7 @@ use crate::Tag;
 use crate::descriptor::Descriptor;
 use crate::descriptor::Entry;
 
-/// What the rest of gannet knows of the protocol.
+/// Analyzers and events of the protocol.
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     entries: &[Entry::new(Tag::Ident, "IDENT", "ident")],
     events: &[events::EVENTS],

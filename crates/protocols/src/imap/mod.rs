@@ -18,7 +18,7 @@ use crate::descriptor::Descriptor;
 use crate::descriptor::Entry;
 use crate::descriptor::Ports;
 
-/// What the rest of gannet knows of the protocol.
+/// Analyzers and events of the protocol.
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     entries: &[Entry { ports: Ports::tcp(&[143]), ..Entry::new(Tag::Imap, "IMAP", "imap") }],
     events: &[events::EVENTS],

@@ -27,7 +27,7 @@ use crate::Tag;
 use crate::descriptor::Descriptor;
 use crate::descriptor::Entry;
 
-/// What the rest of gannet knows of the protocols.
+/// Analyzers and events of the protocols.
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     entries: &[
         Entry::new(Tag::Telnet, "TELNET", "telnet"),
