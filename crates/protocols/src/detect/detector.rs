@@ -1,8 +1,8 @@
 use gannet_base::Dir;
 
-use super::kept;
-use super::kept::Chunk;
-use super::kept::KeptChunks;
+use super::buffer;
+use super::buffer::Chunk;
+use super::buffer::ChunkBuffer;
 use super::rules;
 use super::sides::Seen;
 use super::sides::Sides;
@@ -22,7 +22,7 @@ const DONE: u8 = u8::MAX;
 #[derive(Default)]
 pub struct Detector {
     /// The chunks so far.
-    kept: Option<Box<KeptChunks>>,
+    buffer: Option<Box<ChunkBuffer>>,
     /// Bit set of the rules that have matched, by index in the list: each starts its analyzer once.
     matched: u32,
     /// Number of chunks so far, or [`DONE`].
@@ -44,8 +44,8 @@ const SILENT_RULES: [fn(&[u8]) -> bool; 2] = [
 ];
 const _: () = assert!(size_of::<Detector>() <= 16 && MOST_CHUNKS + 1 < DONE);
 
-// The length of a chunk fits in an entry of `KeptChunks`.
-const _: () = assert!(MOST_BYTES <= kept::MAX_CHUNK);
+// The length of a chunk fits in an entry of `ChunkBuffer`.
+const _: () = assert!(MOST_BYTES <= buffer::MAX_CHUNK);
 
 impl Detector {
     /// For a new connection.
@@ -64,8 +64,8 @@ impl Detector {
             return;
         }
         let last = (from, Piece::Bytes(data.to_vec()));
-        let pieces = match &self.kept {
-            Some(kept) => kept.pieces(last),
+        let pieces = match &self.buffer {
+            Some(buffer) => buffer.pieces(last),
             None => vec![last],
         };
         cx.start(tag, Replay { pieces, is_inner: false });
@@ -73,7 +73,7 @@ impl Detector {
 
     /// Counts a chunk. Returns whether it reaches a limit, so that it is the last one.
     fn count_chunk(&mut self, limits: DetectionLimits, data: &[u8]) -> bool {
-        let bytes = self.kept.as_ref().map_or(0, |kept| kept.len()) + data.len();
+        let bytes = self.buffer.as_ref().map_or(0, |buffer| buffer.len()) + data.len();
         self.chunks += 1;
         limits.exceeded_by_bytes(bytes) || limits.exceeded_by_chunks(self.chunks)
     }
@@ -81,12 +81,12 @@ impl Detector {
     /// Ends detection.
     fn stop(&mut self) {
         self.chunks = DONE;
-        self.kept = None;
+        self.buffer = None;
     }
 
     /// Whether a side sent a chunk that `test` accepts.
     fn has_chunk(&self, from: Dir, test: fn(&[u8]) -> bool) -> bool {
-        let mut chunks = self.kept.iter().flat_map(|kept| kept.chunks());
+        let mut chunks = self.buffer.iter().flat_map(|buffer| buffer.chunks());
         chunks.any(|(dir, c)| dir == from && matches!(c, Chunk::Bytes(c) if test(c)))
     }
 
@@ -118,16 +118,16 @@ impl Analyze for Detector {
             return;
         }
         let is_last = self.count_chunk(cx.env.steering.detection, data);
-        let mut kept = self.kept.take();
-        let before = kept.as_ref().map_or(0, |kept| kept.side(from).len());
+        let mut buffer = self.buffer.take();
+        let before = buffer.as_ref().map_or(0, |buffer| buffer.side(from).len());
         // The last chunk need not be stored, unless it continues others.
         let is_alone = is_last && before == 0;
         if !is_alone {
-            kept.get_or_insert_default().append(from, data);
+            buffer.get_or_insert_default().append(from, data);
         }
-        let side = |dir: Dir| match &kept {
+        let side = |dir: Dir| match &buffer {
             _ if is_alone && dir == from => data,
-            Some(kept) => kept.side(dir),
+            Some(buffer) => buffer.side(dir),
             None => &[],
         };
         // A stream inside another protocol has no packet headers, on which signatures could fail.
@@ -145,7 +145,7 @@ impl Analyze for Detector {
             self.seen.update(from, own, before);
         }
         let mut new_matches = self.new_matches(Sides { orig, resp, seen: self.seen });
-        self.kept = kept;
+        self.buffer = buffer;
         self.matched |= new_matches;
         while new_matches != 0 {
             if let Some((tag, _)) = rules::TCP.get(new_matches.trailing_zeros() as usize) {
@@ -153,8 +153,8 @@ impl Analyze for Detector {
             }
             new_matches &= new_matches - 1;
         }
-        match &mut self.kept {
-            Some(kept) if !is_last => kept.close(from, data.len()),
+        match &mut self.buffer {
+            Some(buffer) if !is_last => buffer.close(from, data.len()),
             _ => self.stop(),
         }
     }
@@ -165,7 +165,7 @@ impl Analyze for Detector {
             if cx.env.steering.detection.exceeded_by_chunks(self.chunks) {
                 return self.stop();
             }
-            self.kept.get_or_insert_default().gap(from, len);
+            self.buffer.get_or_insert_default().gap(from, len);
         }
     }
 
@@ -191,9 +191,9 @@ impl Analyze for Detector {
         if self.count_chunk(cx.env.steering.detection, data) {
             return self.stop();
         }
-        let kept = self.kept.get_or_insert_default();
-        kept.append(from, data);
-        kept.close(from, data.len());
+        let buffer = self.buffer.get_or_insert_default();
+        buffer.append(from, data);
+        buffer.close(from, data.len());
     }
 }
 

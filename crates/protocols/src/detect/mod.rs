@@ -11,8 +11,8 @@
 //! certain beginning of the other side as well. A rule depends on all bytes of a side so far and
 //! needs no state between chunks, except that results of long searches are cached.
 
+mod buffer;
 mod detector;
-mod kept;
 mod rule;
 mod rules;
 mod sides;

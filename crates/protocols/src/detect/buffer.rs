@@ -7,7 +7,7 @@ use crate::Piece;
 
 /// Chunks of both sides.
 #[derive(Debug, Default)]
-pub(super) struct KeptChunks {
+pub(super) struct ChunkBuffer {
     sides: [Vec<u8>; 2],
     /// For each chunk or gap its side, and the length of a chunk. `others` has those that exceed `first`.
     first: [u16; INLINE_CHUNKS],
@@ -18,7 +18,7 @@ pub(super) struct KeptChunks {
     gaps: Vec<u64>,
 }
 
-/// Flags in an entry of [`KeptChunks::first`]; the other bits are the length.
+/// Flags in an entry of [`ChunkBuffer::first`]; the other bits are the length.
 const RESP: u16 = 1 << 15;
 const GAP: u16 = 1 << 14;
 
@@ -35,7 +35,7 @@ pub(super) enum Chunk<'a> {
     Gap(u64),
 }
 
-impl KeptChunks {
+impl ChunkBuffer {
     /// All bytes of a side.
     #[inline]
     pub(super) fn side(&self, dir: Dir) -> &[u8] {
@@ -120,23 +120,23 @@ mod tests {
             chunks in prop::collection::vec((any::<bool>(), prop::collection::vec(any::<u8>(), 0..9), any::<bool>()), 0..20),
         ) {
             let dir = |orig| if orig { Dir::Orig } else { Dir::Resp };
-            let mut kept = KeptChunks::default();
+            let mut buffer = ChunkBuffer::default();
             for (orig, bytes, gap) in &chunks {
                 if *gap {
-                    kept.gap(dir(*orig), bytes.len() as u64);
+                    buffer.gap(dir(*orig), bytes.len() as u64);
                 } else {
-                    kept.append(dir(*orig), bytes);
-                    kept.close(dir(*orig), bytes.len());
+                    buffer.append(dir(*orig), bytes);
+                    buffer.close(dir(*orig), bytes.len());
                 }
             }
-            let all: Vec<_> = kept.chunks().collect();
+            let all: Vec<_> = buffer.chunks().collect();
             let expected: Vec<_> = chunks.iter().map(|(orig, bytes, gap)| {
                 (dir(*orig), if *gap { Chunk::Gap(bytes.len() as u64) } else { Chunk::Bytes(bytes) })
             }).collect();
             prop_assert_eq!(all, expected);
             let whole: Vec<u8> =
                 chunks.iter().filter(|c| c.0 && !c.2).flat_map(|c| c.1.iter().copied()).collect();
-            prop_assert_eq!(kept.side(Dir::Orig), &whole[..]);
+            prop_assert_eq!(buffer.side(Dir::Orig), &whole[..]);
         }
     }
 }
