@@ -64,7 +64,7 @@ struct Open {
 
 impl Open {
     /// Whether the next value is a key.
-    fn wants_key(&self) -> bool {
+    fn expects_key(&self) -> bool {
         self.kind == b'd' && self.count.is_multiple_of(2)
     }
 }
@@ -77,12 +77,12 @@ pub fn parse(text: &[u8]) -> Parsed<'_> {
     let (mut key, mut begin) = (None, 0);
     let mut at = 0;
     while let Some(byte) = text.get(at) {
-        let wants_key = open.last().map(Open::wants_key);
+        let expects_key = open.last().map(Open::expects_key);
         // A complete value, of the outer dictionary or of a nested one.
         let mut value = None;
         match byte {
             b'd' | b'l' => {
-                match (byte, wants_key) {
+                match (byte, expects_key) {
                     (b'l', None) => return invalid_first("l"),
                     (b'd', Some(true)) => return invalid_key("a directory"),
                     (_, Some(true)) => return invalid_key("a list"),
@@ -96,7 +96,7 @@ pub fn parse(text: &[u8]) -> Parsed<'_> {
                 continue;
             }
             b'i' => {
-                match wants_key {
+                match expects_key {
                     None => return invalid_first("i"),
                     Some(true) => return invalid_key("an int"),
                     Some(false) => {}
@@ -117,7 +117,7 @@ pub fn parse(text: &[u8]) -> Parsed<'_> {
                 at += sign + digits + 2;
             }
             b'0'..=b'9' => {
-                let Some(wants_key) = wants_key else { return invalid_first("[0-9]") };
+                let Some(expects_key) = expects_key else { return invalid_first("[0-9]") };
                 let digits = text[at..].iter().take_while(|b| b.is_ascii_digit()).count();
                 match text.get(at + digits) {
                     None => return Parsed::Incomplete,
@@ -129,7 +129,7 @@ pub fn parse(text: &[u8]) -> Parsed<'_> {
                 let rest = &text[at + digits + 1..];
                 let Some(string) = rest.get(..len) else { return Parsed::Incomplete };
                 at += digits + 1 + len;
-                if open.len() == 1 && wants_key {
+                if open.len() == 1 && expects_key {
                     key = Some(string);
                 } else {
                     value = Some(Entry { s: Some(string), ..Entry::default() });

@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_name_what_they_are_for() {
+    fn requests_have_a_uri() {
         let get =
             |line, uri, keep_alive| assert_eq!(Get::parse(line), Some(Get { uri, keep_alive }));
         get(b"GET /a HTTP/1.1", b"/a", Some(true));

@@ -29,13 +29,13 @@ impl Arg for Hardware<'_> {
 /// Formats a hardware address as hexadecimal text: six bytes, or eight unless the seventh and eighth are zero;
 /// empty for any other length below eight.
 pub(super) fn mac(bytes: &[u8]) -> Vec<u8> {
-    let shown = match bytes {
+    let significant = match bytes {
         [_, _, _, _, _, _] | [_, _, _, _, _, _, 0, 0, ..] => &bytes[..6],
         [_, _, _, _, _, _, _, _, ..] => &bytes[..8],
         _ => return Vec::new(),
     };
-    let mut text = Vec::with_capacity(3 * shown.len());
-    for (i, b) in shown.iter().enumerate() {
+    let mut text = Vec::with_capacity(3 * significant.len());
+    for (i, b) in significant.iter().enumerate() {
         if i > 0 {
             text.push(b':');
         }

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_go_on_over_gaps_and_have_no_nul() {
+    fn lines_continue_after_gaps_without_nul() {
         let mut h = Harness::new(Proto::Tcp, 79);
         let mut a = Analyzer::new(&mut h.cx());
         a.stream(&mut h.cx(), Dir::Resp, b"\0");

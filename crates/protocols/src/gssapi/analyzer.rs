@@ -45,7 +45,7 @@ impl Inner {
     pub fn deliver(&mut self, cx: &mut Context<'_>, logins: &mut Logins, from: Dir, data: &[u8]) {
         // This analyzer receives its ID before the inner analyzers.
         self.start(cx);
-        let whole = message::parse(data, |part| match part {
+        let result = message::parse(data, |part| match part {
             Part::State(state) => {
                 cx.report(&mut logins.ntlm, |c| GssapiNegResult { c, state });
             }
@@ -53,7 +53,7 @@ impl Inner {
             Part::Kerberos(message) => self.krb.deliver(cx, &mut logins.krb, from, message),
             Part::LongNumber(len) => cx.long_number(len),
         });
-        if let Err(e) = whole {
+        if let Err(e) = result {
             let reason = e.to_string();
             if self.instance.report_violation(cx, Tag::Gssapi, &reason) {
                 let (tag, reason) = (Tag::Gssapi, reason.into());
@@ -92,20 +92,20 @@ mod tests {
     }
 
     #[test]
-    fn what_is_weird_about_signatures() {
+    fn overlong_lengths_in_signatures_are_weird() {
         let mut h = Harness::new(Proto::Tcp, 135);
         let (mut a, mut logins) = (Inner::default(), Logins::default());
         // A length of ten bytes where a signature of NTLM has something else.
         a.deliver(&mut h.cx(), &mut logins, Dir::Orig, b"\x01\0\0\0\xa1\x8a0123456789");
-        let told = |h: &Harness| {
+        let reported = |h: &Harness| {
             let rows = h.rows("weird");
             rows.iter().map(|r| format!("{} {}", r["name"], r["addl"])).collect::<Vec<_>>()
         };
-        assert_eq!(told(&h), ["asn_binary_to_int64_shift_too_large 10"]);
+        assert_eq!(reported(&h), ["asn_binary_to_int64_shift_too_large 10"]);
         for _ in 0..1_001 {
             a.deliver(&mut h.cx(), &mut logins, Dir::Orig, b"\x01\0\0\0\xa1\xff");
         }
-        assert_eq!(told(&h)[1..], ["too_many_analyzer_violations -"]);
+        assert_eq!(reported(&h)[1..], ["too_many_analyzer_violations -"]);
         assert_eq!(h.violations().len(), 1_000);
     }
 }

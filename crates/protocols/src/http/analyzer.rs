@@ -155,7 +155,7 @@ impl Analyzer {
         if from.is_orig() {
             self.session.request_ongoing = false;
         }
-        self.with_message(cx, from, &[], |message, s| message.done(s, ending));
+        self.with_message(cx, from, &[], |message, s| message.finish(s, ending));
         let mut ignores_rest = ending.is_interrupted();
         if !from.is_orig() {
             let code = self.session.reply_code;
@@ -224,11 +224,11 @@ impl Analyzer {
     }
 
     fn report_weirds(&mut self, cx: &mut Context<'_>, from: Dir) {
-        let odd = std::mem::take(&mut self.sides[from.index()].feed.weirds);
-        if odd.lone_cr && !std::mem::replace(&mut self.lone_cr_reported, true) {
+        let weirds = std::mem::take(&mut self.sides[from.index()].feed.weirds);
+        if weirds.lone_cr && !std::mem::replace(&mut self.lone_cr_reported, true) {
             cx.weird("line_terminated_with_single_CR", "", Some("CONTENTLINE"));
         }
-        if odd.too_long {
+        if weirds.too_long {
             cx.weird("contentline_size_exceeded", "", Some("CONTENTLINE"));
         }
     }

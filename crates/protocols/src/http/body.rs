@@ -436,7 +436,7 @@ impl Message {
         s.cx.report(s.exchanges, |c| HttpEndEntity { c, is_orig });
         if level == 0 {
             self.body_len += self.entities[0].body_len;
-            self.done(s, Ending::Normal);
+            self.finish(s, Ending::Normal);
             return;
         }
         if self.is_in_multipart(level) {
@@ -446,7 +446,7 @@ impl Message {
     }
 
     /// Ends the message in any state.
-    pub(super) fn done(&mut self, s: &mut Scope<'_, '_>, ending: Ending) {
+    pub(super) fn finish(&mut self, s: &mut Scope<'_, '_>, ending: Ending) {
         if self.finished {
             return;
         }

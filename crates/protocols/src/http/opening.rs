@@ -154,7 +154,9 @@ impl Analyzer {
             }
             if self.sides[1].message.is_some() {
                 cx.weird("http_09_reply_before_request", "", Some("HTTP"));
-                self.with_message(cx, Dir::Resp, &[], |message, s| message.done(s, Ending::Normal));
+                self.with_message(cx, Dir::Resp, &[], |message, s| {
+                    message.finish(s, Ending::Normal)
+                });
                 self.sides[1].message = None;
             }
             self.sides[1].expect = Expect::Body0_9;

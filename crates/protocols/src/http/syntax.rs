@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_skip_what_they_are_not() {
+    fn tokens_skip_other_characters() {
         assert_eq!(token(b" (c(c)\\)) ;=gzip, br"), Some((&b"gzip"[..], &b", br"[..])));
         assert_eq!(token(b"((("), None);
         assert_eq!(token(b"\"q\""), Some((&b"q"[..], &b"\""[..])));

@@ -213,7 +213,7 @@ fn a_request_and_its_response() {
         (Dir::Resp, b"HTTP/1.0 200 OK\r\nContent-Length: 4\r\n\r\nabcd"),
     ]);
     assert_eq!(rows.len(), 1);
-    let wanted = [
+    let expected = [
         ("trans_depth", "1"),
         ("method", "POST"),
         ("host", "a.example:81"),
@@ -232,7 +232,7 @@ fn a_request_and_its_response() {
         ("password", "-"),
         ("proxied", "VIA -> v"),
     ];
-    for (column, value) in wanted {
+    for (column, value) in expected {
         assert_eq!(rows[0][column], value, "{column}");
     }
     assert!(h.confirmed(Tag::Http));
@@ -370,8 +370,9 @@ fn inner_analyzers_get_no_end_of_a_side() {
         (Dir::Resp, b"HTTP/1.0 200 OK\r\n\r\none\r\ntwo"),
     ]);
     // The end of the side ends the response to CONNECT, and the nested exchange has its row.
-    let told: Vec<_> = rows.iter().map(|r| (&r["uri"][..], &r["response_body_len"][..])).collect();
-    assert_eq!(told, [("/within", "0"), ("-", "5"), ("a:80", "0")]);
+    let reported: Vec<_> =
+        rows.iter().map(|r| (&r["uri"][..], &r["response_body_len"][..])).collect();
+    assert_eq!(reported, [("/within", "0"), ("-", "5"), ("a:80", "0")]);
 }
 
 #[test]
@@ -407,9 +408,9 @@ fn data_after_the_declared_length_is_another_file_with_the_same_fuid() {
     ]);
     assert_eq!(rows[0]["response_body_len"], "7");
     let files = h.rows("files");
-    let told: Vec<_> =
+    let reported: Vec<_> =
         files.iter().map(|f| (&f["seen_bytes"][..], &f["total_bytes"][..])).collect();
-    assert_eq!(told, [("5", "3"), ("2", "-")]);
+    assert_eq!(reported, [("5", "3"), ("2", "-")]);
     assert_eq!(files[0]["fuid"], files[1]["fuid"]);
     let fuid = &files[0]["fuid"];
     assert_eq!(rows[0]["resp_fuids"], format!("{fuid},{fuid}"));

@@ -416,8 +416,8 @@ mod tests {
             assert_eq!(h.rows("ldap")[0]["version"], "3");
             assert_eq!(h.rows("ldap")[1]["diagnostic_message"], "no such");
             let search = &h.rows("ldap_search")[0];
-            let told = ["scope", "deref_aliases", "base_object", "result_count", "filter"];
-            assert_eq!(told.map(|c| &*search[c]), ["tree", "never", "dc=x", "2", "(cn=*)"]);
+            let reported = ["scope", "deref_aliases", "base_object", "result_count", "filter"];
+            assert_eq!(reported.map(|c| &*search[c]), ["tree", "never", "dc=x", "2", "(cn=*)"]);
             assert_eq!((&*search["result"], &*search["attributes"]), ("success", "-"));
         }
     }
@@ -471,10 +471,10 @@ mod tests {
             (O, message(2, 8, b"")),
             (O, message(2, 10, b"cn=x")),
         ]);
-        let told: Vec<_> =
+        let reported: Vec<_> =
             h.rows("weird").iter().map(|r| format!("{} {}", r["name"], r["addl"])).collect();
         assert_eq!(
-            told,
+            reported,
             ["LDAP_bind_without_opcode 1: bind", "LDAP_message_opcode_change 2: add -> delete"]
         );
     }

@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_login_fails_and_succeeds() {
-        let said: &[(Dir, &[u8])] = &[
+        let chunks: &[(Dir, &[u8])] = &[
             (Dir::Resp, b"login: \n"),
             (Dir::Orig, b"ann\n"),
             (Dir::Resp, b"Password:\n"),
@@ -173,48 +173,48 @@ mod tests {
             r#"login_success "user":"bob","client_user":"","password":"two","line":"Last login: today""#,
         ];
         // As in Zeek, the prompt for the password consumes the previous line.
-        assert_eq!(events_of(said, TEXTS), events);
+        assert_eq!(events_of(chunks, TEXTS), events);
     }
 
     #[test]
     fn a_server_without_authentication() {
-        let said: &[(Dir, &[u8])] = &[(Dir::Resp, b"be our guest\n"), (Dir::Resp, b"login:\n")];
-        assert_eq!(events_of(said, TEXTS), ["authentication_skipped "]);
-        let said: &[(Dir, &[u8])] = &[(Dir::Resp, b"TERMINAL?\n")];
+        let chunks: &[(Dir, &[u8])] = &[(Dir::Resp, b"be our guest\n"), (Dir::Resp, b"login:\n")];
+        assert_eq!(events_of(chunks, TEXTS), ["authentication_skipped "]);
+        let chunks: &[(Dir, &[u8])] = &[(Dir::Resp, b"TERMINAL?\n")];
         let event = r#"login_success "user":"<none>","client_user":"","password":"<none>","line":"TERMINAL?""#;
-        assert_eq!(events_of(said, TEXTS), [event]);
+        assert_eq!(events_of(chunks, TEXTS), [event]);
     }
 
     #[test]
     fn users_who_send_texts_of_servers() {
-        let said: &[(Dir, &[u8])] = &[(Dir::Orig, b"Last login\n"), (Dir::Resp, b"Last login\n")];
+        let chunks: &[(Dir, &[u8])] = &[(Dir::Orig, b"Last login\n"), (Dir::Resp, b"Last login\n")];
         let events = [
             r#"login_confused "msg":"possible_login_ploy","line":"Last login""#,
             r#"login_confused_text "line":"Last login""#,
         ];
-        assert_eq!(events_of(said, TEXTS), events);
+        assert_eq!(events_of(chunks, TEXTS), events);
     }
 
     #[test]
     fn a_server_that_waits_for_too_long() {
-        let said: &[(Dir, &[u8])] = &[(Dir::Resp, b"login:\n"), (Dir::Resp, b"timed out\n")];
+        let chunks: &[(Dir, &[u8])] = &[(Dir::Resp, b"login:\n"), (Dir::Resp, b"timed out\n")];
         let event = r#"login_failure "user":"<timeout>","client_user":"","password":"<none>","line":"timed out""#;
-        assert_eq!(events_of(said, TEXTS), [event]);
+        assert_eq!(events_of(chunks, TEXTS), [event]);
     }
 
     #[test]
     fn too_many_typed_ahead_lines() {
-        let said: &[(Dir, &[u8])] = &[(Dir::Orig, b"x\nx\nx\nx\nx\nx\nx\nx\nx\nx\nx\nx\ny\n")];
-        let events = events_of(said, TEXTS);
+        let chunks: &[(Dir, &[u8])] = &[(Dir::Orig, b"x\nx\nx\nx\nx\nx\nx\nx\nx\nx\nx\nx\ny\n")];
+        let events = events_of(chunks, TEXTS);
         assert_eq!(events[0], r#"login_confused "msg":"excessive_typeahead","line":"y""#);
-        let said: &[(Dir, &[u8])] = &[(Dir::Resp, &b"x\n".repeat(51))];
-        let events = events_of(said, TEXTS);
+        let chunks: &[(Dir, &[u8])] = &[(Dir::Resp, &b"x\n".repeat(51))];
+        let events = events_of(chunks, TEXTS);
         assert_eq!(events[0], r#"login_confused "msg":"no_login_prompt","line":"x""#);
     }
 
     #[test]
     fn terminal_display_and_user() {
-        let said: &[(Dir, &[u8])] = &[
+        let chunks: &[(Dir, &[u8])] = &[
             (
                 Dir::Orig,
                 b"\xff\xfa\x18\0vt100\xff\xf0\xff\xfa\x27\0\0DISPLAY\x01a:0\x03USER\x01ann\xff\xf0",
@@ -231,12 +231,12 @@ mod tests {
             "bad_option ",
             "bad_option_termination ",
         ];
-        assert_eq!(events_of(said, TEXTS), events);
+        assert_eq!(events_of(chunks, TEXTS), events);
     }
 
     #[test]
     fn authentication_and_encryption() {
-        let said: &[(Dir, &[u8])] = &[
+        let chunks: &[(Dir, &[u8])] = &[
             (Dir::Resp, b"\xff\xfd\x25\xff\xfb\x26"),
             (Dir::Orig, b"\xff\xfb\x25\xff\xfd\x26\xff\xfa\x25\x03ann\xff\xf0"),
             (Dir::Orig, b"\xff\xfa\x25\0\x02\xff\xf0"),
@@ -254,7 +254,7 @@ mod tests {
             "activating_encryption ",
         ];
         // The data that follows is encrypted and not analyzed.
-        assert_eq!(events_of(said, TEXTS), events);
+        assert_eq!(events_of(chunks, TEXTS), events);
     }
 
     #[test]

@@ -135,8 +135,8 @@ fn a_gap_after_the_last_byte_of_a_file_of_ranges_is_another_file() {
             ["seen_bytes", "missing_bytes", "total_bytes", "timedout"].map(|c| f[c].clone())
         };
         let files: Vec<_> = h.rows("files").iter().map(of).collect();
-        let wanted = [["3", "0", "3", "F"], ["0", "5", "-", "T"]];
-        assert_eq!(files, wanted.map(|row| row.map(str::to_owned)));
+        let expected = [["3", "0", "3", "F"], ["0", "5", "-", "T"]];
+        assert_eq!(files, expected.map(|row| row.map(str::to_owned)));
     }
 }
 
@@ -167,8 +167,8 @@ fn a_body_that_continues_after_a_timeout_is_reported_again() {
         ["fuid", "seen_bytes", "missing_bytes", "total_bytes", "timedout"].map(|c| f[c].clone())
     };
     let files: Vec<_> = h.rows("files").iter().map(of).collect();
-    let wanted = [["10", "0", "30", "T"], ["10", "0", "-", "T"], ["0", "10", "-", "F"]];
-    assert_eq!(files, wanted.map(|[a, b, c, d]| [fuid, a, b, c, d].map(str::to_owned)));
+    let expected = [["10", "0", "30", "T"], ["10", "0", "-", "T"], ["0", "10", "-", "F"]];
+    assert_eq!(files, expected.map(|[a, b, c, d]| [fuid, a, b, c, d].map(str::to_owned)));
 }
 
 #[test]

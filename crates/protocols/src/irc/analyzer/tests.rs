@@ -220,12 +220,12 @@ fn replies_have_events() {
         ("372 me :hello", r#"irc_reply false,"prefix":"s","code":372,"params":"me :hello""#),
     ] {
         let (got, _) = events(&[&format!("<:s {line}")]);
-        shows(&got, event);
+        assert_event(&got, event);
     }
 }
 
 /// Checks the name of the only event, and its arguments after `is_orig`.
-fn shows(got: &[String], event: &str) {
+fn assert_event(got: &[String], event: &str) {
     let [got] = got else { panic!("{got:?}") };
     let (name, arguments) = event.split_once(' ').unwrap();
     assert!(got.contains(name), "{got} {event}");
@@ -254,7 +254,7 @@ fn commands_have_events() {
         ("P\0NG x\0y", r#"irc_request true,"prefix":"","command":"P","arguments":"x""#),
         ("<:s\0t NOTI\0CE x", r#"irc_message false,"prefix":"s","command":"NOTI","message":"x""#),
     ] {
-        shows(&events(&[line]).0, event);
+        assert_event(&events(&[line]).0, event);
     }
 }
 

@@ -114,7 +114,7 @@ fn read(data: &[u8]) -> Option<Message<'_>> {
 }
 
 /// The error for bytes that are not a message.
-fn said(data: &[u8]) -> String {
+fn parse_error(data: &[u8]) -> String {
     crate::support::said(parse(data, &mut ParsedFacts::default()).unwrap_err())
 }
 
@@ -122,18 +122,18 @@ fn said(data: &[u8]) -> String {
 fn parse_errors() {
     let request = as_req();
     // The content of the last argument is three bytes shorter than its length.
-    let cut = said(&request[..request.len() - 3]);
-    assert_eq!(cut, "out_of_bound: KRB_REQ_Arg:data: 11 > 8");
+    let truncated = parse_error(&request[..request.len() - 3]);
+    assert_eq!(truncated, "out_of_bound: KRB_REQ_Arg:data: 11 > 8");
     let reply = as_rep();
-    let cut = said(&reply[..reply.len() - 1]);
-    assert_eq!(cut, "out_of_bound: KRB_Encrypted_Data_in_Seq:data: 36 > 35");
-    assert_eq!(said(&reply[..40]), "out_of_bound: KRB_KDC_REP:client_name: 57 > 36");
-    assert_eq!(said(b"\x64\0"), "invalid index for case: KRB_PDU: 4");
-    assert_eq!(said(b"\x7e\0\x30\0"), "out_of_bound: ASN1EncodingMeta:len: 2 > 0");
+    let truncated = parse_error(&reply[..reply.len() - 1]);
+    assert_eq!(truncated, "out_of_bound: KRB_Encrypted_Data_in_Seq:data: 36 > 35");
+    assert_eq!(parse_error(&reply[..40]), "out_of_bound: KRB_KDC_REP:client_name: 57 > 36");
+    assert_eq!(parse_error(b"\x64\0"), "invalid index for case: KRB_PDU: 4");
+    assert_eq!(parse_error(b"\x7e\0\x30\0"), "out_of_bound: ASN1EncodingMeta:len: 2 > 0");
     let safe = b"\x74\0\x30\0\xa0\0\xa1\0\x02\0\xa3\0\xa0\x02\x04\0";
-    assert_eq!(said(safe), "out_of_bound: ASN1EncodingMeta:len: 2 > 0");
-    let odd = tlv(0x7e, &[&tlv(0x30, &[&tlv(0xad, &[])])]);
-    assert_eq!(said(&odd), "invalid index for case: KRB_ERROR_Arg_Data: 13");
+    assert_eq!(parse_error(safe), "out_of_bound: ASN1EncodingMeta:len: 2 > 0");
+    let invalid = tlv(0x7e, &[&tlv(0x30, &[&tlv(0xad, &[])])]);
+    assert_eq!(parse_error(&invalid), "invalid index for case: KRB_ERROR_Arg_Data: 13");
 }
 
 #[test]
