@@ -287,7 +287,7 @@ mod tests {
         assert!(ENDPOINTS.is_sorted_by_key(|(u, _)| *u));
         assert!(OPERATIONS.is_sorted_by_key(|(u, _)| *u));
         for (uuid, names) in OPERATIONS {
-            // One blank between two of them.
+            // Names are separated by one blank.
             let names: Vec<_> = names.split(' ').collect();
             assert!(names.iter().all(|n| !n.is_empty() && !n.contains(char::is_whitespace)));
             for (i, name) in (0..).zip(&names) {

@@ -514,7 +514,7 @@ pub(super) mod tests {
 
     #[test]
     fn fixed_sizes_override_lengths() {
-        // A type of "two bytes": the second is read as an option without a value.
+        // A message type with a length of two: the second byte is parsed as an option without a value.
         let (kind, o) = options(b"\x35\x02\x05\x00\x33\x00\x00\x00\x0e\x10\xff").unwrap();
         assert_eq!((kind, o.lease), (5, Some(Interval::from_secs(3600))));
     }

@@ -357,11 +357,11 @@ impl<'a> Reader<'_, 'a> {
         if !self.name(names) {
             return MALFORMED;
         }
-        self.cursor.u32(); // time signed, seconds
-        self.cursor.u16(); // and its rest
+        self.cursor.u32(); // time signed, upper 32 bits
+        self.cursor.u16(); // time signed, lower 16 bits
         self.cursor.u16(); // fudge
         self.block(); // MAC
-        self.cursor.u16(); // original id
+        self.cursor.u16(); // original ID
         self.cursor.u16(); // error
         self.block(); // other data
         SKIPPED
@@ -493,7 +493,7 @@ impl<'a> Reader<'_, 'a> {
         if self.cursor.remaining() < 5 {
             return MALFORMED;
         }
-        self.cursor.skip(5); // algorithm, key id, removal flag, complete flag
+        self.cursor.skip(5); // algorithm, key ID, removal flag, complete flag
         (Data::BindSigning, true)
     }
 

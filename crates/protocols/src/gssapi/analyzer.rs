@@ -95,7 +95,7 @@ mod tests {
     fn overlong_lengths_in_signatures_are_weird() {
         let mut h = Harness::new(Proto::Tcp, 135);
         let (mut a, mut logins) = (Inner::default(), Logins::default());
-        // A length of ten bytes where a signature of NTLM has something else.
+        // An NTLM signature whose bytes parse as a length of ten bytes.
         a.deliver(&mut h.cx(), &mut logins, Dir::Orig, b"\x01\0\0\0\xa1\x8a0123456789");
         let reported = |h: &Harness| {
             let rows = h.rows("weird");

@@ -288,7 +288,7 @@ fn informational_responses_come_before_the_final_one() {
 #[test]
 fn a_body_without_length_is_lines_until_the_end() {
     let rows = exchange(GET, b"HTTP/1.1 200 OK\r\n\r\na\nbc\r\nlast");
-    // Each line counts two bytes for its end, whatever that is.
+    // Each line end counts as two bytes.
     assert_eq!(rows[0]["response_body_len"], "13");
     let rows = exchange(GET, b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\na\nbc");
     assert_eq!(rows[0]["response_body_len"], "4");

@@ -51,7 +51,7 @@ fn line(d: &[u8], client: bool) -> Option<(Line<'_>, &[u8])> {
     let (_, mut d) = split(d, |b| b == b' ');
     let mut capabilities = None;
     if !client && tag == b"*" && command.eq_ignore_ascii_case(b"capability") {
-        // A list of words, which may do without blanks between them.
+        // A list of words. As in Zeek, no blanks are required between them.
         let list = d;
         loop {
             let (_, rest) = word(d)?;

@@ -1,6 +1,6 @@
 //! IMAP (RFC 3501), up to the start of TLS or the login of the user.
 //!
-//! As in Zeek, each chunk of the stream is read by itself as lines of a tag, a command and the rest.
+//! As in Zeek, each chunk of the stream is parsed separately as lines of a tag, a command and the rest.
 //! A server's greeting and some commands confirm the protocol; STARTTLS passes the connection
 //! to the SSL analyzer; the analysis ends when the user logs in. There is no log.
 

@@ -3,8 +3,8 @@
 //! Both sides send lines, which [`Message`] parses. Each NICK, USER and JOIN of a client is logged as an
 //! [`IrcRow`]. An offer to send a file (DCC SEND, within a PRIVMSG) announces a connection: it
 //! is stored in [`Shared`] and among the expected connections of [`Env`](crate::Env), and [`Data`]
-//! is started on it. The offer's row is written when the type of the file is known, with the state
-//! of the session at that time, which is why sessions are in [`Shared`].
+//! is started on it. The row of the offer is written when the type of the file is final, with the state
+//! of the session at that time; therefore sessions are in [`Shared`].
 
 mod analyzer;
 mod data;

@@ -145,7 +145,7 @@ impl Raiser<'_, '_> {
         self.raise(|c, msg| RrsigReply { c, msg, ans, rrsig });
     }
 
-    /// A public key (RFC 4034 §2.1).
+    /// Public key of a zone (RFC 4034 §2.1).
     fn dnskey(&mut self, ans: Answer<'_>, mut raw: Cursor<'_>, len: usize) {
         let (query, answer_type, is_query) = (ans.query, ans.answer_type, u64::from(self.is_orig));
         let dnskey = Dnskey {
@@ -372,7 +372,7 @@ impl Raiser<'_, '_> {
         }
     }
 
-    /// The second of two names that follow each other.
+    /// Returns the second of two consecutive names.
     fn second_name(&self, raw: &mut Cursor<'_>) -> Vec<u8> {
         let (mut name, mut notes) = (Vec::new(), Vec::new());
         raw.name(&mut Vec::new(), self.context.netbios_server, &mut notes);

@@ -114,7 +114,7 @@ fn a_gap_of_a_range_is_reported_at_its_offset_in_the_body() {
     let now = h.now;
     h.env.files.finish(&mut h.env.logs, now, |_, _| ());
     let file = &h.rows("files")[0];
-    // From 0 to 20, and from 60, 10 behind the first 50, to 80.
+    // Missing: bytes 0 to 20, and bytes 60 (10 after the first 50) to 80.
     assert_eq!((&file["seen_bytes"][..], &file["missing_bytes"][..]), ("90", "40"));
 }
 
@@ -229,7 +229,7 @@ fn connections_with_ranges_of_one_file() {
     assert_eq!(second(range, 1_001), is(true, "f", "5,5"));
     // Connections are distinguished by their endpoints.
     assert_eq!(second(range, 1_000), is(false, "-", "5"));
-    // Bytes without offset and size continue the file, whichever connection carries them.
+    // Data without offset and size continues the file on any connection.
     let whole = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nde\r\n0\r\n\r\n";
     assert_eq!(second(whole, 1_001), is(false, "-", "5"));
 }
@@ -262,7 +262,7 @@ fn a_gap_after_a_complete_request_ends_with_the_connection_unless_another_exchan
         let mut a = Analyzer::new(&mut h.cx());
         a.stream(&mut h.cx(), Dir::Orig, POST);
         a.stream(&mut h.cx(), Dir::Resp, REPLY);
-        // A second request that was not captured: its reply begins the next exchange.
+        // A second request that was not captured: its reply starts the next exchange.
         a.gap(&mut h.cx(), Dir::Orig, 300);
         if replies == 2 {
             a.stream(&mut h.cx(), Dir::Resp, REPLY);

@@ -28,7 +28,7 @@ pub(crate) fn as_req() -> Vec<u8> {
     as_req_with(&[])
 }
 
-/// The same with pre-authentication data.
+/// An AS-REQ with pre-authentication data.
 pub(crate) fn as_req_with(padata: &[u8]) -> Vec<u8> {
     as_req_of(padata, &[])
 }
@@ -75,7 +75,7 @@ pub(crate) fn as_rep() -> Vec<u8> {
     as_rep_with(&[])
 }
 
-/// The same with pre-authentication data.
+/// An AS-REP with pre-authentication data.
 pub(crate) fn as_rep_with(padata: &[u8]) -> Vec<u8> {
     let ticket = tlv(
         0x61,
@@ -113,7 +113,7 @@ fn read(data: &[u8]) -> Option<Message<'_>> {
     parse(data, &mut ParsedFacts::default()).ok()
 }
 
-/// The error for bytes that are not a message.
+/// The parse error of a malformed message.
 fn parse_error(data: &[u8]) -> String {
     crate::support::said(parse(data, &mut ParsedFacts::default()).unwrap_err())
 }
