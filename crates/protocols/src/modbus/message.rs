@@ -1,4 +1,4 @@
-//! Headers and bodies.
+//! Headers, and checks of bodies.
 
 use gannet_base::Dir;
 
@@ -6,19 +6,19 @@ use crate::support::Bytes;
 use crate::support::OutOfBound;
 use crate::support::Record;
 
-/// Bytes of a header, with the function.
+/// Length of a header including the function code, in bytes.
 pub const HEADER: usize = 8;
 
-/// What every message begins with.
+/// The header of a message (MBAP), with the function code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Transaction: a reply repeats its request's.
+    /// Transaction identifier, which a reply repeats.
     pub transaction: u16,
-    /// Bytes after the length field, at least 2.
+    /// Number of bytes after the length field, at least 2.
     pub length: u16,
-    /// Unit behind the address.
+    /// Unit identifier.
     pub unit: u8,
-    /// Function; the high bit marks an exception.
+    /// Function code; the high bit marks an exception.
     pub function: u8,
 }
 
@@ -36,7 +36,7 @@ impl Header {
     }
 }
 
-/// How long the message is that begins here; how much is needed to tell it.
+/// Length of the message that `data` begins with, or the number of bytes needed to determine it.
 pub fn length(data: &[u8]) -> usize {
     Bytes(data.get(4..).unwrap_or_default()).u16().map_or(6, |n| usize::from(n) + 6).max(HEADER)
 }
@@ -44,14 +44,13 @@ pub fn length(data: &[u8]) -> usize {
 /// The fault of a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Malformed {
-    /// It is shorter than its function, or its own counts, say.
+    /// The body is shorter than its function or its own counts require.
     Short(OutOfBound),
-    /// A value that the function does not allow; the message is complete nevertheless, but has no
-    /// event.
+    /// A value that the function does not allow; the message is complete but has no event.
     Value(&'static str, u16),
 }
 
-/// Checks the body of a message, behind the header.
+/// Checks the body of a message, which follows the header.
 pub fn check(from: Dir, function: u8, body: &[u8]) -> Result<(), Malformed> {
     let ok = match from {
         Dir::Orig => request(function, body),
@@ -129,19 +128,19 @@ fn reply(function: u8, body: &[u8]) -> Checked {
     }
 }
 
-/// A body of one length.
+/// Checks that a body has `n` bytes.
 fn whole(record: &'static str, body: &[u8], n: usize) -> Checked {
     Record::new(record, body).all(n).map(drop)
 }
 
-/// A count of bytes, then as many.
+/// Checks a byte count and the bytes that it counts.
 fn counted(record: &'static str, body: &[u8], field: &'static str) -> Checked {
     let mut r = Record::new(record, body);
     let n = r.upto("byte_count", 1)?[0];
     r.string(field, n.into())
 }
 
-/// Registers, whose number and count of bytes are just before: the bytes must hold them.
+/// Checks registers, which follow their number and their byte count: the bytes must hold them.
 fn registers(r: &mut Record<'_>, field: &'static str) -> Checked {
     let at = r.at - 3;
     let (n, bytes) = (u16::from_be_bytes([r.data[at], r.data[at + 1]]), r.data[at + 2]);
@@ -152,7 +151,7 @@ fn registers(r: &mut Record<'_>, field: &'static str) -> Checked {
     Ok(())
 }
 
-/// Parts of files (functions 20 and 21): a count of bytes, then as many, which are records.
+/// Checks file records (functions 20 and 21): a byte count, and the records within these bytes.
 fn records(mut r: Record<'_>, one: impl Fn(&mut Record<'_>) -> Checked) -> Checked {
     let n = r.upto("byte_count", 1)?[0];
     r.string("references", n.into())?;
@@ -165,14 +164,14 @@ fn records(mut r: Record<'_>, one: impl Fn(&mut Record<'_>) -> Checked) -> Check
     Ok(())
 }
 
-/// A part of a file with its data.
+/// Checks a file record with its data.
 fn reference(r: &mut Record<'_>) -> Checked {
     r.record = "ReferenceWithData";
     let n = r.upto("record_length", 7).map(|d| u16::from_be_bytes([d[5], d[6]]))?;
     r.string("record_data", 2 * i64::from(n))
 }
 
-/// A value that the function does not allow.
+/// The value in a body that the function does not allow.
 fn value(from: Dir, function: u8, body: &[u8]) -> Option<(&'static str, u16)> {
     let byte = |at: usize, what| {
         body.get(at).filter(|n| !n.is_multiple_of(2)).map(|n| (what, u16::from(*n)))
@@ -216,7 +215,7 @@ mod tests {
         assert_eq!(Header::parse(b"\x00\x01\x00\x00\x00\x01\x11\x03"), None);
     }
 
-    /// The missing bytes of a body.
+    /// Describes the missing bytes of a body.
     fn short(from: Dir, function: u8, body: &[u8]) -> String {
         match check(from, function, body) {
             Err(Malformed::Short(e)) => e.to_string().replace(crate::support::BINPAC, ""),
