@@ -2,43 +2,44 @@
 
 use crate::support::OutOfBound;
 
-/// Bytes of the header of TCP: signature, and length with this header.
+/// Length of the header for TCP, in bytes: signature, and length including this header.
 pub(super) const HEADER: usize = 8;
 
-/// Bytes that requests have behind it: version, and size of the buffer for the reply.
+/// Length of the additional header of requests, in bytes: version, and size of the reply buffer.
 const REQUEST_HEADER: usize = 8;
 
-/// Bytes of the header of NCP: type, sequence, connection, task, and the connection's upper byte.
+/// Length of the NCP header, in bytes: type, sequence, connection, task, and the connection's high
+/// byte.
 const NCP_HEADER: usize = 6;
 
-/// The function with subfunctions of files and directories.
+/// Function code of file and directory services, which has subfunctions.
 const FILE_DIR: u8 = 0x57;
 
-/// Types that frames are known to have.
+/// Known frame types.
 const TYPES: [u16; 6] = [0x1111, 0x2222, 0x3333, 0x5555, 0x7777, 0x9999];
 
 /// A frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// Its type.
+    /// Frame type.
     pub kind: u16,
-    /// Bytes behind its header.
+    /// Number of bytes after the header.
     pub length: usize,
-    /// What it is.
+    /// Contents of the frame.
     pub body: Body,
 }
 
 /// A request or a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body {
-    /// A request: its function.
+    /// A request: its function code.
     Request(u16),
-    /// A reply: how the request went.
+    /// A reply: its completion code.
     Reply(u8),
 }
 
 impl Frame {
-    /// Parses a frame with its headers, from the originator or not.
+    /// Parses a frame with its headers; `is_orig` says whether the originator sent it.
     pub fn parse(is_orig: bool, data: &[u8]) -> Result<Self, OutOfBound> {
         let short = |field, need, have| OutOfBound::new(field, "", need, have);
         let rest = data.get(HEADER..).unwrap_or_default();
@@ -67,7 +68,7 @@ impl Frame {
     }
 }
 
-/// The length of a frame, which its first bytes have.
+/// The length of a frame, from the header for TCP.
 pub(super) fn length(header: [u8; HEADER]) -> u32 {
     let [_, _, _, _, length @ ..] = header;
     u32::from_be_bytes(length)
