@@ -21,12 +21,12 @@ mod flag {
     pub(super) const SYNEX: u16 = 0x1000;
 }
 
-/// Version 2 of the transport, as SYNs announce it.
+/// Version 2 of the transport, as announced in SYNs.
 const VERSION_2: u16 = 0x0101;
 
-/// Bits of the first byte of a message of version 2 that hold its type.
+/// Bits of the first byte of a version 2 message that contain its type.
 const PACKET_TYPE: u8 = 0x78;
-/// The type of a message that carries nothing, as Zeek reads it.
+/// The type of a message without content, as Zeek reads it.
 const DUMMY: u8 = 8;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -40,7 +40,7 @@ enum State {
 /// The analyzer of RDP over UDP.
 pub struct Udp {
     state: State,
-    /// What client and server announced.
+    /// Versions that client and server announced.
     version: [u16; 2],
 }
 
@@ -52,7 +52,7 @@ struct Syn {
 }
 
 impl Udp {
-    /// For a new connection.
+    /// Creates the analyzer of a new connection.
     pub fn new(_cx: &mut Context<'_>) -> Self {
         Self { state: State::Syn, version: [1; 2] }
     }
@@ -92,7 +92,7 @@ impl Udp {
         Ok(())
     }
 
-    /// Data, which completes the handshake if it is the first.
+    /// Raises the event of data, which completes the handshake if it is the first.
     fn raise_data(&mut self, cx: &mut Context<'_>, from: Dir, version: u64, data: &[u8]) {
         if self.state == State::Ack {
             self.state = State::Data;
@@ -103,7 +103,7 @@ impl Udp {
     }
 }
 
-/// A message of version 1 that may acknowledge others and carry data, which is returned.
+/// Parses a version 1 message that may acknowledge others, and returns the data that it carries.
 fn acks(data: &[u8]) -> Result<&[u8], OutOfBound> {
     let mut whole = Record::new("RDPEUDP1_ACK", data);
     let flags = be16(whole.upto("fec_header", 8)?, 6);
@@ -201,7 +201,7 @@ mod tests {
         for (data, end) in [
             (&b"\0\0\0\x01\x04\0\0"[..], "RDPEUDP1_ACK:fec_header: 8 > 7"),
             (b"\0\0\0\x01\x04\0\0\x04\0", "RDPUDP_ACK_VECTOR_HEADER:uAckVectorSize: 2 > 1"),
-            // A SYN-ACK once more: its sequence number is taken for the length of a list.
+            // A repeated SYN-ACK: its sequence number is read as the length of a list.
             (
                 b"\0\0\0\0\x04\0\x10\x05\x12\x34\x56\x78\0\0\0\0\0\x01\0\x01",
                 "RDPUDP_ACK_VECTOR_HEADER:AckVectorElement: 4660 > 10",
