@@ -1,5 +1,5 @@
-//! What several protocols need: lines, messages and numbers out of streams, MIME entities, words
-//! of a line, ASN.1, and the talk before TLS.
+//! Parsing helpers that several protocols use: lines, messages and integers from streams, MIME
+//! entities, words of a line, ASN.1, and the exchange before TLS.
 
 pub mod ber;
 mod bytes;
@@ -29,7 +29,8 @@ pub(crate) use record::said;
 
 use crate::Context;
 
-/// Notes that a limit of an analyzer was reached: a weird, and a letter in the history.
+/// Reports that a limit of an analyzer was reached: raises a weird and adds a letter to the
+/// history.
 pub fn limit_reached(
     cx: &mut Context<'_>,
     name: &'static str,
