@@ -11,10 +11,10 @@ use crate::support::Prelude;
 /// The analyzer of one connection.
 pub type Analyzer = Prelude<Session>;
 
-/// State of the dialogue.
+/// State of the session.
 #[derive(Debug, Default)]
 pub struct Session {
-    /// The client asked for TLS.
+    /// Whether the client requested TLS.
     starttls: bool,
 }
 
@@ -31,7 +31,7 @@ impl Preamble for Session {
         if from.is_orig() && name == b"stream:stream" {
             cx.confirm(Tag::Xmpp);
         }
-        // The name without its namespace.
+        // The name without its namespace prefix.
         let local = match memchr::memchr(b':', name) {
             Some(n) if n + 1 < name.len() => &name[n + 1..],
             _ => name,
@@ -46,7 +46,7 @@ impl Preamble for Session {
         if !from.is_orig() && name == b"proceed" {
             cx.weird("XMPP: proceed without starttls", "", Some("XMPP"));
         }
-        // With these, the handshake is past the point where TLS could begin.
+        // After these tags, TLS can no longer begin.
         match name {
             b"success" | b"message" | b"db:result" | b"db:verify" | b"presence" => ItemEffect::Past,
             _ => ItemEffect::More,
