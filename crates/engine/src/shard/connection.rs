@@ -24,7 +24,7 @@ use gannet_protocols::conn_state::events::NewConnection;
 use gannet_protocols::global;
 use gannet_protocols::packet::events::NewConnectionContents;
 use gannet_protocols::packet::events::WatchedConnection;
-use gannet_protocols::policy::known::Served;
+use gannet_protocols::policy::known::ObservedService;
 use gannet_protocols::tunnel::raise_changed;
 use gannet_wire::Ip;
 
@@ -350,7 +350,7 @@ pub(crate) fn serve(env: &mut Env, now: Time, conn: &mut Conn, tcp: Option<&Tcp>
     };
     if policy.service(
         now,
-        &Served {
+        &ObservedService {
             host: conn.id.resp_h,
             port: conn.id.resp_p,
             proto: conn.proto,
