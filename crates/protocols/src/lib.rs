@@ -7,8 +7,8 @@
 //! ([`confirm`](Context::confirm), [`violation`](Context::violation), [`weird`](Context::weird),
 //! [`start`](Context::start)). Requests are applied after the packet, in order.
 //!
-//! A new protocol is a new folder with a [`Descriptor`](descriptor::Descriptor), its module below and a line in the list
-//! (`protocol_list.rs`). CONTRIBUTING.md has the walk.
+//! A new protocol is a new folder with a [`Descriptor`](descriptor::Descriptor), its module below
+//! and a line in the list (`protocol_list.rs`). CONTRIBUTING.md describes the steps.
 
 #[macro_use]
 mod protocol_list;

@@ -34,10 +34,10 @@ pub(crate) struct Harness {
     texts: Arc<Mutex<Texts>>,
 }
 
-/// Texts by list.
+/// Texts of the lists of scripts, as pairs of list and text.
 type Texts = Vec<(&'static str, &'static str)>;
 
-/// Notes events as lines, and knows texts of logins.
+/// Listener that records events as lines and decides about texts of logins.
 struct Heard(Arc<Mutex<Vec<String>>>, Arc<Mutex<Texts>>);
 
 impl Listener for Heard {
@@ -68,7 +68,7 @@ impl Listener for Heard {
     }
 }
 
-/// What follows the record that the text begins within.
+/// The part of a JSON record after a nested record; `record` begins within the nested one.
 fn behind(record: &str) -> &str {
     let mut depth = 1;
     let end = record.find(|c| {
@@ -105,9 +105,9 @@ impl Harness {
         }
     }
 
-    /// From now on, events whose names begin like this have a listener.
+    /// Adds a listener for the events whose names begin with `prefix`.
     pub(crate) fn listen(&mut self, prefix: &str) {
-        // Each weird is counted, and each state of a login noted, by an event of its own besides.
+        // Excludes the events that only count weirds or note states of logins.
         let interest = Interest::of(crate::events::all(), |decl| {
             let is_own = matches!(decl.name, "gannet::weird_seen" | "gannet::login_state");
             decl.name.starts_with(prefix) && (!is_own || decl.name == prefix)
@@ -118,7 +118,7 @@ impl Harness {
         );
     }
 
-    /// From now on, lists of scripts have these texts.
+    /// Puts these texts into the lists of scripts.
     pub(crate) fn answer(&mut self, texts: &[(&'static str, &'static str)]) {
         *self.texts.lock().unwrap() = texts.to_vec();
     }
@@ -129,7 +129,7 @@ impl Harness {
         std::mem::take(&mut *self.heard.lock().unwrap())
     }
 
-    /// The view an analyzer gets.
+    /// The context of a call of an analyzer.
     pub(crate) fn cx(&mut self) -> Context<'_> {
         Context {
             confirmed: None,

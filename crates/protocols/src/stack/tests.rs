@@ -54,12 +54,12 @@ fn what_scripts_disable_after_a_violation_is_found_again() {
     let mut session =
         Session { now: h.now, env: &mut h.env, stack: &mut stack, scratch: &mut scratch };
     session.start(&mut h.conn, Tag::Ssl, None);
-    // A hello of SSL 2 with a version that there is not.
+    // An SSL 2 hello with an unassigned version.
     let hello = b"\x80\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03";
     tcp::Consumer::data(&mut session, &mut h.conn, Dir::Orig, hello);
     session.settle(&mut h.conn);
     let is_on = |session: &Session<'_>| {
-        session.stack.entries.iter().any(|e| e.tag == Tag::Ssl && !e.is_off)
+        session.stack.entries.iter().any(|e| e.tag == Tag::Ssl && !e.is_suspended)
     };
     assert!(is_on(&session), "scripts decide");
     session.remove(&mut h.conn, Tag::Ssl, true);
@@ -117,7 +117,7 @@ fn a_violation_does_not_end_what_is_known_of_a_ftp_session() {
         &[
             (Dir::Resp, b"220 server\r\nwhose greeting goes on\r\n"),
             (Dir::Orig, b"USER me\r\n"),
-            // Its analyzer is back, and is taken off once more.
+            // The analyzer is enabled again, and then removed again.
             (Dir::Resp, b"331 password?\r\n"),
             (Dir::Orig, b"RETR a\r\n"),
         ],
@@ -134,7 +134,7 @@ fn a_violation_does_not_end_what_is_known_of_an_ssh_session() {
         "ssh",
         &[
             (Dir::Orig, b"SSH-2.0-a\r\n"),
-            // Algorithms before the other side's version cannot be read.
+            // Algorithms before the other side's version cannot be parsed.
             (Dir::Orig, b"\0\0\0\x0c\x0a\x14"),
             (Dir::Resp, b"SSH-2.0-b\r\n"),
         ],
@@ -158,12 +158,12 @@ fn a_violation_does_not_end_what_is_known_of_an_irc_session() {
         ],
     );
     let told: Vec<_> = rows.iter().map(|r| ["nick", "user", "command"].map(|c| &*r[c])).collect();
-    // All is read again when the analyzer is back.
+    // Everything is parsed again when the analyzer is enabled again.
     let again = [["a", "-", "NICK"], ["a", "-", "USER"]];
     assert_eq!(told, [["-", "-", "NICK"], again[0], again[1]]);
 }
 
-/// Columns of rows, one text a row.
+/// Columns of rows, as one text per row.
 fn columns(rows: &[BTreeMap<String, String>], names: &[&str]) -> Vec<String> {
     rows.iter().map(|r| names.iter().map(|c| &*r[*c]).collect::<Vec<_>>().join(" ")).collect()
 }
@@ -172,13 +172,13 @@ fn columns(rows: &[BTreeMap<String, String>], names: &[&str]) -> Vec<String> {
 fn what_is_no_request_line_does_not_part_a_http_request_from_its_response() {
     let mut segments = vec![
         (Dir::Orig, &b"POST /a HTTP/1.1\r\nHost: h\r\n\r\nuser=foo\r\n"[..]),
-        // The analyzer is back, reads all of it again, and is taken off once more.
+        // The analyzer is enabled again, parses everything again, and is removed again.
         (Dir::Resp, b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"),
     ];
     let names = ["trans_depth", "method", "uri", "status_code", "response_body_len"];
     let rows = rows_of(80, "http", &segments);
     assert_eq!(columns(&rows, &names), ["1 POST /a 200 2", "2 POST /a - 0"]);
-    // So far into a connection nothing is taken off any more.
+    // At this length of a connection, no analyzer is removed any more.
     let long = [&b"HTTP/1.1 200 OK\r\nContent-Length: 12000\r\n\r\n"[..], &[b'x'; 12_000]].concat();
     segments[1].1 = &long;
     segments.push((Dir::Resp, b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n"));
@@ -222,7 +222,7 @@ fn a_removed_analyzer_ends_its_messages_with_more_data_or_with_the_stream() {
             session.settle(&mut h.conn);
             done = h.events();
         }
-        // The violation has removed the analyzer, and the response goes on.
+        // The violation has removed the analyzer, and the response continues.
         assert!(done.is_empty(), "{done:?}");
         let mut session =
             Session { now: h.now, env: &mut h.env, stack: &mut stack, scratch: &mut scratch };
@@ -247,7 +247,7 @@ fn mails_are_counted_on_after_a_violation() {
             (Dir::Resp, b"220 a\r\n"),
             (Dir::Orig, b"MAIL FROM:<a@b>\r\nRCPT TO:<c@d>\r\nDATA\r\n.\r\n"),
             (Dir::Resp, b"250 x\r\n250 y\r\n354 z\r\n250 done\r\nwhat?\r\n"),
-            // All is read again.
+            // Everything is parsed again.
             (Dir::Orig, b"EHLO me\r\n"),
         ],
     );
@@ -273,7 +273,7 @@ fn what_was_read_to_its_end_is_not_read_again() {
         Session { now: h.now, env: &mut h.env, stack: &mut stack, scratch: &mut scratch };
     let hello = record(22, &message(1, &client_hello(0x0303, b"", &[])));
     let answer = record(22, &message(2, &server_hello(0x0303, b"", 0xc02f, &[])));
-    // After a hole the start of a record is unknown, even if the data looks like one.
+    // After a gap the start of a record is unknown, even if the data resembles one.
     tcp::Consumer::data(&mut session, &mut h.conn, Dir::Orig, &hello);
     session.settle(&mut h.conn);
     tcp::Consumer::gap(&mut session, &mut h.conn, Dir::Resp, 1, 1_180_489_186);

@@ -1,4 +1,4 @@
-//! Requests of scripts about analyzers.
+//! Applies commands of scripts about analyzers.
 
 use gannet_base::Interval;
 use gannet_base::Proto;
@@ -14,7 +14,7 @@ use crate::Tag;
 use crate::ports::is_likely_server_port;
 
 impl Env {
-    /// Whether a server of a known protocol is likely to have this port.
+    /// Whether a port is likely to be that of a server of a known protocol.
     #[inline(always)]
     pub fn is_likely_server_port(&self, proto: Proto, port: u16) -> bool {
         match &self.steering.likely {
@@ -24,7 +24,7 @@ impl Env {
     }
 
     /// Drops expectations that ended before `now`, if there are many.
-    fn forget_scheduled(&mut self, now: Time) {
+    fn drop_expired_schedules(&mut self, now: Time) {
         let scheduled = &mut self.steering.scheduled;
         if scheduled.len() >= MAX_SCHEDULED {
             scheduled.retain(|_, all| {
@@ -38,7 +38,7 @@ impl Env {
         }
     }
 
-    /// More of a file that scripts read.
+    /// Delivers more of a file that scripts read.
     fn input(&mut self, now: Time, name: &str, data: &[u8], ends: bool) {
         let id = match self.inputs.get(name) {
             Some(id) => *id,
@@ -57,7 +57,7 @@ impl Env {
         self.report_files(now);
     }
 
-    /// Carries out a request of scripts about analyzers.
+    /// Applies a command of scripts about analyzers.
     pub fn steer(&mut self, now: Time, command: Command) {
         let steering = &mut self.steering;
         match command {
@@ -96,7 +96,7 @@ impl Env {
             }
             Command::Schedule { orig, resp, port, proto, analyzer, timeout } => {
                 if let Some(tag) = Tag::of_zeek_name(&analyzer) {
-                    self.forget_scheduled(now);
+                    self.drop_expired_schedules(now);
                     let key = Scheduled { orig, resp, port, proto: number(proto) };
                     self.steering.schedule_one_more(key, tag, now + timeout);
                 }
@@ -126,7 +126,7 @@ impl Env {
                 steering.settings.insert(name, value);
                 let most = usize::try_from(value).unwrap_or(usize::MAX);
                 match name {
-                    // 0 is no limit.
+                    // 0 means unlimited.
                     "SMB::max_pending_messages" if most == 0 => {
                         self.pending.set(Tag::Smb, usize::MAX);
                     }

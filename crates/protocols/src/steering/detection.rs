@@ -1,15 +1,16 @@
-//! How much of the beginning of a connection is looked at for analyzers.
+//! Limits of protocol detection at the beginning of a connection.
 
-/// Bytes of both sides that are looked at; the chunk that goes beyond still counts as a whole.
+/// Default number of bytes of both sides that are examined; the chunk that exceeds it is still
+/// examined completely.
 pub const BUFFER: usize = 1024;
-/// Chunks of both sides that are looked at.
+/// Default number of chunks of both sides that are examined.
 pub const CHUNKS: u8 = 100;
-/// Bytes that scripts may set at the most.
+/// Maximum number of bytes that scripts may set.
 pub(crate) const MOST_BYTES: usize = 16_383;
-/// Chunks that scripts may set at the most.
+/// Maximum number of chunks that scripts may set.
 pub(crate) const MOST_CHUNKS: u8 = 253;
 
-/// How much of the beginning of a connection is looked at.
+/// Limits of protocol detection at the beginning of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DetectionLimits {
     bytes: usize,
@@ -24,22 +25,22 @@ impl Default for DetectionLimits {
 
 impl DetectionLimits {
     /// Sets the number of bytes, up to [`MOST_BYTES`].
-    pub(crate) fn set_bytes(&mut self, most: usize) {
-        self.bytes = most.min(MOST_BYTES);
+    pub(crate) fn set_bytes(&mut self, limit: usize) {
+        self.bytes = limit.min(MOST_BYTES);
     }
 
     /// Sets the number of chunks, up to [`MOST_CHUNKS`].
-    pub(crate) fn set_chunks(&mut self, most: u64) {
-        self.chunks = u8::try_from(most).unwrap_or(u8::MAX).min(MOST_CHUNKS);
+    pub(crate) fn set_chunks(&mut self, limit: u64) {
+        self.chunks = u8::try_from(limit).unwrap_or(u8::MAX).min(MOST_CHUNKS);
     }
 
-    /// Whether this number of bytes is more than is looked at.
+    /// Whether a number of bytes exceeds the limit.
     #[inline]
     pub(crate) fn exceeded_by_bytes(self, bytes: usize) -> bool {
         bytes > self.bytes
     }
 
-    /// Whether this number of chunks is more than is looked at.
+    /// Whether a number of chunks exceeds the limit.
     #[inline]
     pub(crate) fn exceeded_by_chunks(self, chunks: u8) -> bool {
         chunks > self.chunks
