@@ -1,7 +1,7 @@
 use gannet_base::Dir;
 
 use crate::Context;
-use crate::InnerRequest;
+use crate::ScriptRequest;
 use crate::Tag;
 
 /// The state machine of one protocol on one connection.
@@ -52,7 +52,7 @@ pub trait Analyze {
 
     /// Applies a script's request to this analyzer or to one nested in it. Returns whether the
     /// analyzer that the request is for was found.
-    fn steer(&mut self, _cx: &mut Context<'_>, _request: InnerRequest<'_>) -> bool {
+    fn handle_request(&mut self, _cx: &mut Context<'_>, _request: ScriptRequest<'_>) -> bool {
         false
     }
 

@@ -26,10 +26,10 @@ use crate::stack::events::ConfirmationInfo;
 use crate::stack::events::GetFileHandle;
 use crate::stack::events::ViolationInfo;
 use crate::tunnel::Tunnel;
-use crate::violations::blames;
 use crate::violations::is_incomplete;
 use crate::violations::is_long;
 use crate::violations::max_violations;
+use crate::violations::violation_counts;
 
 /// Data that a new analyzer receives before anything else, in order.
 #[derive(Clone, Debug, Default)]
@@ -91,7 +91,7 @@ pub enum Request {
 
 /// A script's request to an analyzer or to one nested in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InnerRequest<'a> {
+pub enum ScriptRequest<'a> {
     /// Remove the analyzer.
     Remove {
         /// The analyzer.
@@ -334,7 +334,7 @@ impl Context<'_> {
     fn raise_violation(&mut self, tag: Tag, reason: &[u8], data: &[u8]) {
         let aid = self.aid(tag);
         let count = self.env.analyzer_ids.count_violation(self.conn, tag);
-        if count <= u64::from(max_violations(&self.env.steering)) {
+        if count <= u64::from(max_violations(&self.env.activation)) {
             self.raise_violation_of(tag, aid, reason, data);
         }
     }
@@ -380,7 +380,7 @@ impl Context<'_> {
     /// Whether the analyzer of a protocol was removed while it reads its data: it receives no more
     /// data, and its [`finish`](crate::Analyze::finish) is called at the end of the packet.
     #[inline]
-    pub(crate) fn is_taken_off(&mut self, tag: Tag) -> bool {
+    pub(crate) fn is_removed(&mut self, tag: Tag) -> bool {
         self.env.handlers_ran && self.was_removed(tag)
     }
 
@@ -393,7 +393,7 @@ impl Context<'_> {
             return false;
         }
         if !self.env.is_scripted() {
-            return blames(self.conn);
+            return violation_counts(self.conn);
         }
         let (aid, uid) = (self.aid(tag), self.conn.uid);
         let disables = |command: &Command| match command {
@@ -490,7 +490,7 @@ impl Context<'_> {
 
     /// Lets the analyzer of a datagram connection check every `seconds` seconds whether the
     /// connection is idle, unless scripts set a shorter timeout.
-    pub(crate) fn look_every(&mut self, seconds: u64) {
+    pub(crate) fn check_idle_every(&mut self, seconds: u64) {
         let every = u16::try_from(seconds).unwrap_or(u16::MAX).max(1);
         // A connection with a shorter timeout ends before the first check.
         if self.conn.timeout() >= Interval::from_secs(every.into()) {

@@ -250,7 +250,7 @@ impl Tag {
     }
 
     /// The protocol whose tag has this name in Zeek's scripts.
-    pub fn of_zeek_name(name: &str) -> Option<Self> {
+    pub fn from_zeek_name(name: &str) -> Option<Self> {
         Self::ALL.iter().find(|tag| tag.zeek_name() == name).copied()
     }
 

@@ -21,6 +21,7 @@ use gannet_flow::Conn;
 
 use crate::Pending;
 use crate::Tag;
+use crate::activation::Activation;
 use crate::deferred::Deferred;
 use crate::failure;
 use crate::global::GlobalPorts;
@@ -31,7 +32,6 @@ use crate::policy::Policy;
 use crate::policy::View;
 use crate::policy::weirds;
 use crate::stack::streams::ReportedStreams;
-use crate::steering::Steering;
 use crate::weird::FileWeirdSeen;
 use crate::weird::Weirds;
 
@@ -206,7 +206,7 @@ pub struct Env {
     /// Generator of the unique ids of connections and files.
     pub uids: UidSource,
     /// Which analyzers may start, and on which ports.
-    pub(crate) steering: Steering,
+    pub(crate) activation: Activation,
     /// Announced connections, all of TCP.
     pub(crate) expected: HashMap<Announced, Expected, KeyedHash>,
     /// Ports of announced connections, and possibly others; most connections use none of them.
@@ -271,7 +271,11 @@ impl Env {
             weirds: Weirds::new(stats, options.scripted),
             tunnels: crate::tunnel::Tunnels::default(),
             uids,
-            steering: if options.scripted { Steering::scripted() } else { Steering::default() },
+            activation: if options.scripted {
+                Activation::scripted()
+            } else {
+                Activation::default()
+            },
             expected: HashMap::default(),
             expected_ports: PortSet::default(),
             global_ports: GlobalPorts::default(),
@@ -436,23 +440,23 @@ impl Env {
 
     /// The analyzer of the protocol with this name in an HTTP upgrade.
     pub fn upgrade(&self, protocol: &[u8]) -> Option<Tag> {
-        self.steering.upgrade(protocol)
+        self.activation.upgrade(protocol)
     }
 
     /// Whether a file with this name in SMB is found only in pipe trees; `None`: scripts set no
     /// names.
     pub fn names_pipe(&self, name: &[u8]) -> Option<bool> {
-        self.steering.names_pipe(name)
+        self.activation.names_pipe(name)
     }
 
     /// The value of a script option, or the default.
     #[inline]
     pub fn setting(&self, name: &'static str, default: u64) -> u64 {
-        self.steering.setting(name, default)
+        self.activation.setting(name, default)
     }
 
     /// A limit that scripts may change; they set 0 for no limit.
-    pub(crate) fn most(&self, name: &'static str, default: usize) -> usize {
+    pub(crate) fn limit_setting(&self, name: &'static str, default: usize) -> usize {
         match self.setting(name, default as u64) {
             0 => usize::MAX,
             most => usize::try_from(most).unwrap_or(usize::MAX),
@@ -462,25 +466,25 @@ impl Env {
     /// Whether scripts registered one of the UDP ports of a connection for tunnels.
     #[inline]
     pub fn may_be_own_tunnel(&self, one: u16, other: u16) -> bool {
-        self.steering.may_be_own_tunnel(one, other)
+        self.activation.may_be_own_tunnel(one, other)
     }
 
     /// The usual port of the tunnel protocol that scripts registered for a UDP port: 4789 for a
     /// port of VXLAN.
     #[inline]
     pub fn tunnel_port(&self, port: u16) -> u16 {
-        self.steering.tunnel_port(port)
+        self.activation.tunnel_port(port)
     }
 
     /// Whether scripts disabled an analyzer.
     #[inline]
     pub fn is_disabled(&self, tag: Tag) -> bool {
-        !self.steering.may_start(tag)
+        !self.activation.may_start(tag)
     }
 
     /// Whether scripts determine which analyzers are used.
     pub(crate) fn is_scripted(&self) -> bool {
-        self.steering.is_scripted()
+        self.activation.is_scripted()
     }
 
     /// Expects the next connection from `orig` to a port of `resp` to be of a protocol. The
@@ -493,12 +497,12 @@ impl Env {
         what: (Tag, Proto),
         until: Time,
     ) {
-        self.steering.schedule(orig, to, what, until);
+        self.activation.schedule(orig, to, what, until);
     }
 
     /// Cancels the expectation of a connection.
     pub(crate) fn unschedule(&mut self, orig: Addr, to: (Addr, u16), proto: Proto) {
-        self.steering.unschedule(orig, to, proto);
+        self.activation.unschedule(orig, to, proto);
     }
 
     /// Whether an address counts as local.

@@ -13,6 +13,7 @@
 #[macro_use]
 mod protocol_list;
 
+mod activation;
 mod analyze;
 pub mod bittorrent;
 pub mod conn_state;
@@ -33,7 +34,6 @@ mod ports;
 pub mod registry;
 mod schemas;
 mod stack;
-mod steering;
 pub mod support;
 mod tag;
 #[cfg(test)]
@@ -91,10 +91,10 @@ pub use analyze::AnyAnalyzer;
 pub use analyze::Dispatched;
 pub use context::Context;
 pub use context::Hear;
-pub use context::InnerRequest;
 pub use context::Piece;
 pub use context::Replay;
 pub use context::Request;
+pub use context::ScriptRequest;
 pub use context::TlsSecret;
 pub use env::Announced;
 pub use env::Env;

@@ -7,14 +7,14 @@ use crate::Analyze;
 use crate::AnyAnalyzer;
 use crate::Context;
 use crate::Dispatched;
-use crate::InnerRequest;
 use crate::Piece;
 use crate::Replay;
 use crate::Request;
+use crate::ScriptRequest;
 use crate::Tag;
-use crate::violations::blames;
 use crate::violations::is_incomplete;
 use crate::violations::max_violations;
+use crate::violations::violation_counts;
 
 /// Maximum depth of nested streams; a deeper one is reported.
 const MAX_DEPTH: u8 = 8;
@@ -55,7 +55,7 @@ impl Violations {
     /// Counts one more violation. Returns whether it is within the limit; the first one beyond it
     /// is reported.
     pub(crate) fn count(&mut self, cx: &mut Context<'_>, tag: Tag) -> bool {
-        let most = max_violations(&cx.env.steering);
+        let most = max_violations(&cx.env.activation);
         if self.0 > most || is_incomplete(cx.conn) {
             return false;
         }
@@ -123,8 +123,8 @@ impl Nested {
 
     /// Applies a script's request to an analyzer of the stream or to one nested in that. Returns
     /// whether it was found.
-    pub fn steer(&mut self, cx: &mut Context<'_>, request: InnerRequest<'_>) -> bool {
-        if let InnerRequest::Remove { tag, prevent } = request
+    pub fn handle_request(&mut self, cx: &mut Context<'_>, request: ScriptRequest<'_>) -> bool {
+        if let ScriptRequest::Remove { tag, prevent } = request
             && self.find(tag).is_some()
         {
             self.remove(cx, tag);
@@ -134,7 +134,7 @@ impl Nested {
             return true;
         }
         let mut found = false;
-        self.run(cx, Vec::new(), |a, cx| found = found || a.steer(cx, request));
+        self.run(cx, Vec::new(), |a, cx| found = found || a.handle_request(cx, request));
         found
     }
 
@@ -175,7 +175,7 @@ impl Nested {
             // Started in the order of the requests; there are few.
             let (tag, replay) = starts.remove(0);
             let there = self.find(tag).is_some();
-            let is_allowed = cx.env.steering.may_start(tag) && !self.prevented.contains(&tag);
+            let is_allowed = cx.env.activation.may_start(tag) && !self.prevented.contains(&tag);
             if there && tag != Tag::Detector || !is_allowed {
                 continue;
             }
@@ -224,7 +224,7 @@ impl Nested {
                 }
                 Request::Violation { tag, reason, data } => {
                     self.count_violation(cx, tag);
-                    if blames(cx.conn) {
+                    if violation_counts(cx.conn) {
                         self.remove(cx, tag);
                     }
                     // The nested analyzer shares only its name with the owner.
@@ -346,9 +346,9 @@ mod tests {
         let mut h = Harness::new(Proto::Tcp, 9999);
         let mut nested = Nested::new(Tag::WebSocket);
         nested.start(&mut h.cx(), Tag::Http);
-        let remove = |tag| InnerRequest::Remove { tag, prevent: true };
-        assert!(!nested.steer(&mut h.cx(), remove(Tag::Ssh)));
-        assert!(nested.steer(&mut h.cx(), remove(Tag::Http)));
+        let remove = |tag| ScriptRequest::Remove { tag, prevent: true };
+        assert!(!nested.handle_request(&mut h.cx(), remove(Tag::Ssh)));
+        assert!(nested.handle_request(&mut h.cx(), remove(Tag::Http)));
         nested.start(&mut h.cx(), Tag::Http);
         assert!(nested.analyzers.is_empty());
     }
@@ -357,7 +357,7 @@ mod tests {
     fn scripts_limit_violations() {
         let mut h = Harness::new(Proto::Tcp, 9999);
         let (name, value) = ("max_analyzer_violations", 2);
-        h.env.steer(h.now, gannet_event::Command::Setting { name, value });
+        h.env.apply_command(h.now, gannet_event::Command::Setting { name, value });
         let mut nested = Nested::new(Tag::WebSocket);
         nested.start(&mut h.cx(), Tag::Pop3);
         h.conn.set_payload(Dir::Orig, 11 * 1024);

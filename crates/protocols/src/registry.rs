@@ -8,7 +8,7 @@ use gannet_base::Dir;
 
 use crate::Analyze;
 use crate::Context;
-use crate::InnerRequest;
+use crate::ScriptRequest;
 use crate::analyze::AnyAnalyzer;
 use crate::analyze::Dispatched;
 use crate::descriptor::Descriptor;
@@ -98,8 +98,8 @@ macro_rules! protocols {
             fn suspend(&mut self, cx: &mut Context<'_>) -> bool {
                 match self { $($($( Self::$tag(a) => <crate::$module::$ty as Analyze>::suspend(a, cx), )?)*)* }
             }
-            fn steer(&mut self, cx: &mut Context<'_>, request: InnerRequest<'_>) -> bool {
-                match self { $($($( Self::$tag(a) => <crate::$module::$ty as Analyze>::steer(a, cx, request), )?)*)* }
+            fn handle_request(&mut self, cx: &mut Context<'_>, request: ScriptRequest<'_>) -> bool {
+                match self { $($($( Self::$tag(a) => <crate::$module::$ty as Analyze>::handle_request(a, cx, request), )?)*)* }
             }
             fn finish(&mut self, cx: &mut Context<'_>) {
                 match self { $($($( Self::$tag(a) => <crate::$module::$ty as Analyze>::finish(a, cx), )?)*)* }

@@ -23,10 +23,10 @@ use crate::Analyzer;
 use crate::AnyAnalyzer;
 use crate::Context;
 use crate::Env;
-use crate::InnerRequest;
 use crate::Piece;
 use crate::Replay;
 use crate::Request;
+use crate::ScriptRequest;
 use crate::Tag;
 use crate::gnutella::events::GnutellaNotEstablish;
 use crate::http::events::HttpStats;
@@ -38,9 +38,9 @@ use crate::stack::events::AnalyzerPlanned;
 use crate::stack::events::AnalyzersNumbered;
 use crate::stack::events::ScheduledAnalyzerApplied;
 use crate::stack::events::ViolationInfo;
-use crate::violations::blames;
 use crate::violations::is_incomplete;
 use crate::violations::max_violations;
+use crate::violations::violation_counts;
 
 /// Idle timeout of interactive sessions, in seconds.
 const INTERACTIVE_TIMEOUT: u16 = 3600;
@@ -175,10 +175,10 @@ impl Stack {
     fn number_planned(&self, env: &mut Env, conn: &mut Conn) {
         let planned: Vec<_> = match self.waiting {
             Waiting::Expected(tag) => {
-                let further = env.steering.further(conn.uid).iter().copied();
+                let further = env.activation.further(conn.uid).iter().copied();
                 std::iter::once(tag).chain(further).collect()
             }
-            _ => env.steering.by_port(conn.proto, self.port),
+            _ => env.activation.by_port(conn.proto, self.port),
         };
         let counts =
             |tag: &Tag| (env.inner_protocols || !tag.needs_spicy()) && tag.is_wanted(&env.logs);
@@ -222,7 +222,7 @@ fn raise_announced(env: &mut Env, conn: &Conn, first: Tag) {
     if !env.logs.events.wants::<ScheduledAnalyzerApplied>() {
         return;
     }
-    let further = env.steering.further(conn.uid).to_vec();
+    let further = env.activation.further(conn.uid).to_vec();
     for a in std::iter::once(first).chain(further) {
         let c = crate::conn_state::mention(&mut env.logs, conn);
         let events = &mut env.logs.events;
@@ -240,7 +240,7 @@ fn raise_announced(env: &mut Env, conn: &Conn, first: Tag) {
 fn announced(env: &mut Env, conn: &mut Conn, now: Time) -> Option<Tag> {
     let Some(expected) = env.expected_for(&conn.id, conn.proto, conn.is_global(), now) else {
         let to = (conn.id.resp_h, conn.id.resp_p);
-        return env.steering.scheduled((conn.uid, conn.id.orig_h), to, conn.proto, now);
+        return env.activation.scheduled((conn.uid, conn.id.orig_h), to, conn.proto, now);
     };
     let tag = expected.tag;
     if env.is_awaited(tag, conn, now) {
@@ -298,7 +298,7 @@ impl Session<'_> {
     /// Starts announced analyzers: `first`, and those after it.
     fn add_announced(&mut self, conn: &mut Conn, first: Tag) {
         self.add(conn, first);
-        for tag in self.env.steering.take_further(conn.uid) {
+        for tag in self.env.activation.take_further(conn.uid) {
             self.add(conn, tag);
         }
     }
@@ -308,7 +308,7 @@ impl Session<'_> {
         let Some(tag) = self.env.analyzer_ids.tag(conn, aid) else { return };
         if self.stack.entries.iter().any(|e| e.tag == tag && !e.is_suspended) {
             self.remove(conn, tag, true);
-        } else if self.steer_inner(conn, InnerRequest::Remove { tag, prevent }) {
+        } else if self.handle_request(conn, ScriptRequest::Remove { tag, prevent }) {
             self.env.analyzer_ids.stop(conn, tag);
             return;
         }
@@ -319,14 +319,14 @@ impl Session<'_> {
 
     /// Sets the analyzer of WebSocket payload for a script.
     pub fn configure(&mut self, conn: &mut Conn, payload: Option<Tag>) {
-        self.steer_inner(conn, InnerRequest::Configure { payload });
+        self.handle_request(conn, ScriptRequest::Configure { payload });
     }
 
     /// Applies a script's request to an analyzer or to one nested in it. Returns whether it was
     /// found.
-    pub fn steer_inner(&mut self, conn: &mut Conn, request: InnerRequest<'_>) -> bool {
+    pub fn handle_request(&mut self, conn: &mut Conn, request: ScriptRequest<'_>) -> bool {
         let mut found = false;
-        self.for_each(conn, |a, cx| found = found || a.steer(cx, request));
+        self.for_each(conn, |a, cx| found = found || a.handle_request(cx, request));
         found
     }
 
@@ -364,13 +364,13 @@ impl Session<'_> {
                 self.restore(conn, released);
                 return false;
             }
-            Waiting::ByPort if self.env.steering.is_plain() => {
+            Waiting::ByPort if self.env.activation.is_plain() => {
                 for tag in by_port(conn.proto, self.stack.port) {
                     self.add(conn, *tag);
                 }
             }
             Waiting::ByPort => {
-                for tag in self.env.steering.by_port(conn.proto, self.stack.port) {
+                for tag in self.env.activation.by_port(conn.proto, self.stack.port) {
                     self.add(conn, tag);
                 }
             }
@@ -421,7 +421,7 @@ impl Session<'_> {
         let ends =
             |r: &Request| matches!(r, Request::Confirm(tag) if !self.continues_detection(*tag));
         if detect && !self.scratch.requests.iter().any(ends) {
-            if self.env.steering.detects_none() {
+            if self.env.activation.detects_none() {
                 // The detector has a number in Zeek and would find nothing.
                 let events = &mut self.env.logs.events;
                 return self.env.analyzer_ids.start(events, conn, Tag::Detector);
@@ -435,7 +435,7 @@ impl Session<'_> {
     /// Releases idle analyzers of a datagram connection: most such connections are finished after
     /// one exchange and stay open until their timeout.
     #[inline]
-    pub fn rest(&mut self, conn: &Conn) {
+    pub fn release_idle(&mut self, conn: &Conn) {
         if conn.proto == Proto::Udp {
             self.release_idle_datagrams();
         }
@@ -473,7 +473,7 @@ impl Session<'_> {
         if self.stack.entries.capacity() > 0 {
             self.scratch.recycle(std::mem::take(&mut self.stack.entries));
         }
-        self.settle(conn);
+        self.apply_requests(conn);
         if self.env.logs.events.any() {
             self.env.analyzer_ids.end(&mut self.env.logs.events, conn);
             self.env.streams.end(conn.uid);
@@ -481,7 +481,7 @@ impl Session<'_> {
     }
 
     /// Applies the requests; returns whether to exchange the roles.
-    pub fn settle(&mut self, conn: &mut Conn) -> bool {
+    pub fn apply_requests(&mut self, conn: &mut Conn) -> bool {
         if self.scratch.requests.is_empty() {
             return false;
         }
@@ -505,7 +505,7 @@ impl Session<'_> {
                     Request::Confirm(tag) => self.confirm(conn, tag),
                     Request::Violation { tag, reason, data } => {
                         self.count_violation(conn, tag);
-                        if blames(conn) {
+                        if violation_counts(conn) {
                             // Scripts decide which analyzers they disable for a violation.
                             if !self.env.is_scripted() {
                                 self.remove(conn, tag, true);
@@ -514,7 +514,7 @@ impl Session<'_> {
                         }
                     }
                     Request::Failure { tag, reason, data } => {
-                        if blames(conn) {
+                        if violation_counts(conn) {
                             failures.push((tag, reason, data));
                         }
                     }
@@ -591,7 +591,7 @@ impl Session<'_> {
         if self.stack.started >= MAX_STARTS {
             return self.report_excess_start(conn, tag);
         }
-        if !self.env.steering.may_start(tag) || !tag.is_wanted(&self.env.logs) {
+        if !self.env.activation.may_start(tag) || !tag.is_wanted(&self.env.logs) {
             return;
         }
         if self.env.logs.events.any() {
@@ -675,7 +675,7 @@ impl Session<'_> {
     fn count_violation(&mut self, conn: &mut Conn, tag: Tag) {
         let its = |e: &&mut Entry| e.tag == tag && !e.is_suspended;
         let Some(entry) = self.stack.entries.iter_mut().find(its) else { return };
-        let most = max_violations(&self.env.steering);
+        let most = max_violations(&self.env.activation);
         if is_incomplete(conn) || entry.violations > most {
             return;
         }
@@ -803,7 +803,7 @@ impl Session<'_> {
     /// sent.
     #[cold]
     fn finish_waiting(&mut self, conn: &mut Conn) {
-        let planned = self.env.steering.by_port(conn.proto, self.stack.port);
+        let planned = self.env.activation.by_port(conn.proto, self.stack.port);
         if planned.contains(&Tag::Gnutella) {
             self.raise(conn, |c| GnutellaNotEstablish { c });
         }

@@ -3,7 +3,7 @@
 use gannet_base::Proto;
 use gannet_flow::Conn;
 
-use crate::steering::Steering;
+use crate::activation::Activation;
 
 /// After this many bytes a confirmed protocol is not removed for a violation.
 const IGNORE_VIOLATIONS_AFTER: u64 = 10 * 1024;
@@ -13,14 +13,14 @@ const IGNORE_VIOLATIONS_AFTER: u64 = 10 * 1024;
 pub(crate) const MAX_VIOLATIONS: u16 = 1000;
 
 /// The limit that scripts set, at most 65,534, or the default.
-pub(crate) fn max_violations(steering: &Steering) -> u16 {
-    let most = steering.setting("max_analyzer_violations", u64::from(MAX_VIOLATIONS));
+pub(crate) fn max_violations(activation: &Activation) -> u16 {
+    let most = activation.setting("max_analyzer_violations", u64::from(MAX_VIOLATIONS));
     u16::try_from(most).map_or(u16::MAX - 1, |most| most.min(u16::MAX - 1))
 }
 
 /// Whether a violation counts: early, and on a stream without gaps, since missing data may be its
 /// cause.
-pub(crate) fn blames(conn: &Conn) -> bool {
+pub(crate) fn violation_counts(conn: &Conn) -> bool {
     !is_incomplete(conn) && !is_long(conn)
 }
 

@@ -57,7 +57,7 @@ pub(super) struct Result {
 
 /// How many questions a message with `count` of them may have. Nearly all have one, which is always allowed.
 pub(super) fn most_questions(env: &Env, count: u16) -> usize {
-    if count <= 1 { 1 } else { env.most("dns_max_queries", MAX_QUESTIONS.into()) }
+    if count <= 1 { 1 } else { env.limit_setting("dns_max_queries", MAX_QUESTIONS.into()) }
 }
 
 /// The header's end, for reading names with as many pointers as scripts allow.

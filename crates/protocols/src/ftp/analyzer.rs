@@ -99,7 +99,7 @@ impl Dialogue {
             }
             return false;
         };
-        let most = cx.env.most("FTP::max_command_length", MAX_COMMAND);
+        let most = cx.env.limit_setting("FTP::max_command_length", MAX_COMMAND);
         if request.word.len() > most {
             if self.confirmed {
                 let addl = format!("{} > {most}", request.word.len());

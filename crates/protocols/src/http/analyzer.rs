@@ -15,8 +15,8 @@ use super::scope::Scope;
 use super::state::Exchanges;
 use crate::Analyze;
 use crate::Context;
-use crate::InnerRequest;
 use crate::Nested;
+use crate::ScriptRequest;
 use crate::Tag;
 
 /// Requests whose responses are still to come, that are remembered at the most.
@@ -250,7 +250,7 @@ impl Analyzer {
             if self.upgraded {
                 return;
             }
-            if cx.is_taken_off(Tag::Http) {
+            if cx.is_removed(Tag::Http) {
                 return self.skim(cx, from, data);
             }
             let feed = &mut self.sides[from.index()].feed;
@@ -393,10 +393,10 @@ impl Analyzer {
 }
 
 impl Analyze for Analyzer {
-    fn steer(&mut self, cx: &mut Context<'_>, request: InnerRequest<'_>) -> bool {
+    fn handle_request(&mut self, cx: &mut Context<'_>, request: ScriptRequest<'_>) -> bool {
         let mut found = false;
-        self.pass_on(cx, |nested, cx| found = nested.steer(cx, request));
-        if let (InnerRequest::SkipEntity { from }, false) = (request, found) {
+        self.pass_on(cx, |nested, cx| found = nested.handle_request(cx, request));
+        if let (ScriptRequest::SkipEntity { from }, false) = (request, found) {
             if let Some(message) = &mut self.sides[from.index()].message {
                 message.skip();
             }

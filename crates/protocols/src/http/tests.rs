@@ -11,7 +11,7 @@ use proptest::prelude::*;
 
 use super::Analyzer;
 use crate::Analyze;
-use crate::InnerRequest;
+use crate::ScriptRequest;
 use crate::Tag;
 use crate::testing::Harness;
 
@@ -107,8 +107,8 @@ fn skipped(parts: &[&[u8]], skip_behind: usize) -> (Vec<String>, usize, Rows, Ro
     for (number, part) in parts.iter().enumerate() {
         a.stream(&mut h.cx(), Dir::Resp, part);
         if number == skip_behind {
-            let request = InnerRequest::SkipEntity { from: Dir::Resp };
-            assert!(a.steer(&mut h.cx(), request));
+            let request = ScriptRequest::SkipEntity { from: Dir::Resp };
+            assert!(a.handle_request(&mut h.cx(), request));
         }
     }
     a.finish(&mut h.cx());
@@ -143,7 +143,8 @@ fn bodies_of_a_known_length_are_skipped_if_scripts_say_so() {
     let bodies = |value: u64| {
         let mut h = Harness::new(Proto::Tcp, 80);
         h.listen("http_entity_data");
-        h.env.steer(h.now, gannet_event::Command::Setting { name: "skip_http_data", value });
+        h.env
+            .apply_command(h.now, gannet_event::Command::Setting { name: "skip_http_data", value });
         let mut a = Analyzer::new(&mut h.cx());
         a.stream(&mut h.cx(), Dir::Orig, GET);
         a.stream(&mut h.cx(), Dir::Orig, GET);

@@ -18,7 +18,7 @@ use super::events::LoginSuccess;
 use super::events::LoginTerminal;
 use super::events::LoginText;
 use crate::Context;
-use crate::InnerRequest;
+use crate::ScriptRequest;
 
 /// Lines of the server within which the first prompt or failure comes.
 const MAX_LINES: u32 = 50;
@@ -90,8 +90,12 @@ impl Dialog {
     }
 
     /// A script sets the state. In a state that Zeek does not have, only lines are reported, as in Zeek.
-    pub(super) fn steer(&mut self, cx: &mut Context<'_>, request: InnerRequest<'_>) -> bool {
-        let InnerRequest::Login { state } = request else { return false };
+    pub(super) fn handle_request(
+        &mut self,
+        cx: &mut Context<'_>,
+        request: ScriptRequest<'_>,
+    ) -> bool {
+        let ScriptRequest::Login { state } = request else { return false };
         let state = match state {
             0 => State::Authenticates,
             2 => State::Skips,

@@ -84,7 +84,7 @@ pub(super) fn begins(is_orig: bool, data: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::support::said;
+    use crate::support::error_text;
     use proptest::prelude::*;
 
     const REQUEST: &[u8] = b"DmdT\0\0\0\x18\0\0\0\x01\0\0\0\x02\x22\x22\x01\x02\x03\x04\x57\x06";
@@ -98,9 +98,9 @@ mod tests {
         assert_eq!(function(&REQUEST[..22]), Ok(Body::Request(0)));
         let other = [&REQUEST[..22], b"\x42"].concat();
         assert_eq!(function(&other), Ok(Body::Request(0x42)));
-        let cut = said(function(&REQUEST[..21]).unwrap_err());
+        let cut = error_text(function(&REQUEST[..21]).unwrap_err());
         assert_eq!(cut, "out_of_bound: ncp_frame:conn_high: 6 > 5");
-        let cut = said(function(&REQUEST[..12]).unwrap_err());
+        let cut = error_text(function(&REQUEST[..12]).unwrap_err());
         assert_eq!(cut, "out_of_bound: ncp_over_tcpip_req_hdr: 8 > 4");
     }
 
@@ -109,7 +109,7 @@ mod tests {
         let reply = b"tNcP\0\0\0\x10\x33\x33\x01\x02\x03\x04\x89\0";
         let body = Body::Reply(0x89);
         assert_eq!(Frame::parse(false, reply), Ok(Frame { kind: 0x3333, length: 2, body }));
-        let cut = said(Frame::parse(false, &reply[..15]).unwrap_err());
+        let cut = error_text(Frame::parse(false, &reply[..15]).unwrap_err());
         assert_eq!(cut, "out_of_bound: ncp_reply:conn_status: 2 > 1");
     }
 

@@ -40,7 +40,7 @@ impl Analyzer {
     /// Creates the analyzer of a new connection.
     pub fn new(cx: &mut Context<'_>) -> Self {
         if cx.conn.proto == Proto::Udp {
-            cx.look_every(
+            cx.check_idle_every(
                 cx.env.setting("netbios_ssn_session_timeout", IDLE_CHECK_INTERVAL.into()),
             );
         }

@@ -333,7 +333,7 @@ pub(crate) mod tests {
     }
 
     fn wrong(data: &[u8]) -> String {
-        crate::support::said(parse(data).unwrap_err())
+        crate::support::error_text(parse(data).unwrap_err())
     }
 
     #[test]

@@ -384,7 +384,7 @@ pub(super) mod tests {
 
     /// The text of the error for bytes out of bounds.
     fn error(data: &[u8]) -> String {
-        crate::support::said(Message::parse(data).unwrap_err())
+        crate::support::error_text(Message::parse(data).unwrap_err())
     }
 
     #[test]

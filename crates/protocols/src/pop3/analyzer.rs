@@ -548,7 +548,7 @@ impl Analyze for Analyzer {
         while let Some(line) = lines.next(&mut data) {
             line.report(cx, &mut self.lone_cr);
             match from {
-                _ if !is_read || cx.is_taken_off(Tag::Pop3) => {}
+                _ if !is_read || cx.is_removed(Tag::Pop3) => {}
                 Dir::Orig => self.client_line(cx, line.text),
                 Dir::Resp => self.server_line(cx, line.text),
             }

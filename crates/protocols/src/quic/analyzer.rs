@@ -20,7 +20,7 @@ use crate::ssl;
 use crate::ssl::extension;
 use crate::ssl::message as tls;
 use crate::support::Bytes;
-use crate::violations::blames;
+use crate::violations::violation_counts;
 
 /// Maximum number of datagrams without a packet that are added to the history.
 const MAX_DISCARDED: u32 = 100;
@@ -252,7 +252,7 @@ impl Analyzer {
         let before = cx.requests.len();
         tls.stream(cx, from, &record);
         let fails = |r: &Request| matches!(r, Request::Violation { tag: Tag::Ssl, .. });
-        if cx.requests[before..].iter().any(fails) && blames(cx.conn) {
+        if cx.requests[before..].iter().any(fails) && violation_counts(cx.conn) {
             tls.finish(cx);
             self.tls = None;
             self.tls_failed = true;

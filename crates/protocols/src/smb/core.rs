@@ -154,7 +154,7 @@ mod tests {
             let mut h = Harness::new(Proto::Tcp, 445);
             if let Some(names) = names {
                 let names = names.iter().map(|name| name.to_vec()).collect();
-                h.env.steer(h.now, gannet_event::Command::PipeNames(names));
+                h.env.apply_command(h.now, gannet_event::Command::PipeNames(names));
             }
             let mut core = Core::new();
             core.detect_pipe(&mut h.cx(), 5, name);

@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     fn error_text<T: std::fmt::Debug>(read: Read<T>) -> String {
-        crate::support::said(read.unwrap_err())
+        crate::support::error_text(read.unwrap_err())
     }
 
     #[test]

@@ -20,8 +20,8 @@ use super::rows::Session;
 use super::values::SOURCE;
 use crate::Analyze;
 use crate::Context;
-use crate::InnerRequest;
 use crate::Replay;
+use crate::ScriptRequest;
 use crate::Tag;
 use crate::support::Lines;
 use crate::support::mime::Mime;
@@ -607,8 +607,8 @@ impl LineSink for ChunkLines<'_, '_, '_> {
 }
 
 impl Analyze for Analyzer {
-    fn steer(&mut self, _cx: &mut Context<'_>, request: InnerRequest<'_>) -> bool {
-        let is_own = request == InnerRequest::SkipMail;
+    fn handle_request(&mut self, _cx: &mut Context<'_>, request: ScriptRequest<'_>) -> bool {
+        let is_own = request == ScriptRequest::SkipMail;
         self.skips_data |= is_own;
         is_own
     }
@@ -649,7 +649,7 @@ impl Analyze for Analyzer {
                 break;
             };
             line.report(cx, &mut self.seen_weirds.lone_cr);
-            if cx.is_taken_off(Tag::Smtp) {
+            if cx.is_removed(Tag::Smtp) {
                 continue;
             }
             self.line(cx, from, line.text);

@@ -526,7 +526,7 @@ pub(super) mod tests {
     fn what_fails_where() {
         let error = |m: &[u8]| {
             let e = Message::parse(m).unwrap_err();
-            (e.after_header, e.partial.is_some(), crate::support::said(e.reason))
+            (e.after_header, e.partial.is_some(), crate::support::error_text(e.reason))
         };
         assert_eq!(error(b"\x31\x00"), (false, false, "Got ASN.1 tag 49, expect 48".into()));
         let mut m = v2c(0xa0, &[(b"\x2b", tlv(5, &[]))]);

@@ -16,10 +16,10 @@ use super::message::methods;
 use super::rows::Rows;
 use crate::Analyze;
 use crate::Context;
-use crate::InnerRequest;
 use crate::Nested;
+use crate::ScriptRequest;
 use crate::Tag;
-use crate::violations::blames;
+use crate::violations::violation_counts;
 
 /// Method code: user name and password.
 const USER_PASSWORD: u8 = 2;
@@ -205,8 +205,8 @@ impl Analyze for Analyzer {
         }
     }
 
-    fn steer(&mut self, cx: &mut Context<'_>, request: InnerRequest<'_>) -> bool {
-        self.relayed.as_mut().is_some_and(|relayed| relayed.steer(cx, request))
+    fn handle_request(&mut self, cx: &mut Context<'_>, request: ScriptRequest<'_>) -> bool {
+        self.relayed.as_mut().is_some_and(|relayed| relayed.handle_request(cx, request))
     }
 
     fn flip(&mut self, _cx: &mut Context<'_>) {
@@ -227,7 +227,7 @@ impl Analyze for Analyzer {
             relayed.finish(cx);
         }
         // A session that was removed because of a violation is not logged.
-        let failed = self.violated && blames(cx.conn);
+        let failed = self.violated && violation_counts(cx.conn);
         if cx.conn.services.contains(Tag::Socks as u8) && !failed {
             self.rows.finish(cx);
         }

@@ -21,7 +21,7 @@ use super::role::Role;
 use super::role::content;
 use crate::Analyze;
 use crate::Context;
-use crate::InnerRequest;
+use crate::ScriptRequest;
 use crate::Tag;
 
 /// Number of bytes of a record that are needed to determine its type and length.
@@ -454,21 +454,21 @@ impl Analyze for Analyzer {
         true
     }
 
-    fn steer(&mut self, cx: &mut Context<'_>, request: InnerRequest<'_>) -> bool {
+    fn handle_request(&mut self, cx: &mut Context<'_>, request: ScriptRequest<'_>) -> bool {
         match request {
-            InnerRequest::Decrypt(secret) => {
+            ScriptRequest::Decrypt(secret) => {
                 let is_late = self.is_late;
                 let decryption = || Box::new(Decryption::new(is_late));
                 self.decryption.get_or_insert_with(decryption).set(secret);
                 true
             }
-            InnerRequest::Establish => {
+            ScriptRequest::Establish => {
                 self.core.start_encryption();
                 true
             }
             _ => {
                 let inner = self.decryption.as_mut().and_then(|decryption| decryption.inner());
-                inner.is_some_and(|inner| inner.steer(cx, request))
+                inner.is_some_and(|inner| inner.handle_request(cx, request))
             }
         }
     }
@@ -581,7 +581,7 @@ mod tests {
             a.stream(&mut h.cx(), *from, bytes);
         }
         assert!(!a.is_established());
-        assert!(a.steer(&mut h.cx(), InnerRequest::Establish));
+        assert!(a.handle_request(&mut h.cx(), ScriptRequest::Establish));
         assert!(a.is_established());
         // An encrypted record, which would be a violation as a handshake message.
         a.stream(&mut h.cx(), Dir::Orig, &record(22, &[0xee; 40]));

@@ -206,8 +206,8 @@ mod tests {
     use super::super::samples::server_hello;
     use super::*;
     use crate::Analyze;
-    use crate::InnerRequest;
-    use crate::steering::Steering;
+    use crate::ScriptRequest;
+    use crate::activation::Activation;
     use crate::testing::Harness;
 
     const MASTER: &[u8] = &[3; 48];
@@ -234,9 +234,9 @@ mod tests {
 
     fn start(suite: u16) -> (Harness, Analyzer) {
         let mut h = Harness::new(Proto::Tcp, 443);
-        h.env.steering = Steering::scripted();
+        h.env.activation = Activation::scripted();
         let analyzer = Tag::Http.zeek_name().to_owned();
-        h.env.steer(h.now, gannet_event::Command::Detect { analyzer, on: true });
+        h.env.apply_command(h.now, gannet_event::Command::Detect { analyzer, on: true });
         let mut a = Analyzer::new(&mut h.cx());
         let client = client_hello(0x0303, &[], &[]);
         let answer = [
@@ -290,7 +290,7 @@ mod tests {
         for chunk in [1, 7, 4_096] {
             for secret in [TlsSecret::Master(MASTER), TlsSecret::KeyBlock(&block)] {
                 let (mut h, mut a) = start(SUITE);
-                assert!(a.steer(&mut h.cx(), InnerRequest::Decrypt(secret)));
+                assert!(a.handle_request(&mut h.cx(), ScriptRequest::Decrypt(secret)));
                 change(&mut h, &mut a);
                 exchange(&mut h, &mut a, chunk);
                 let rows = h.rows("http");
@@ -308,13 +308,13 @@ mod tests {
             [TlsSecret::Master(&[4; 48]), TlsSecret::KeyBlock(&[1; 71]), TlsSecret::Master(b"")];
         for secret in wrong {
             let (mut h, mut a) = start(SUITE);
-            a.steer(&mut h.cx(), InnerRequest::Decrypt(secret));
+            a.handle_request(&mut h.cx(), ScriptRequest::Decrypt(secret));
             change(&mut h, &mut a);
             exchange(&mut h, &mut a, 4_096);
             assert!(h.rows("http").is_empty(), "{secret:?}");
         }
         let (mut h, mut a) = start(0xc02f);
-        a.steer(&mut h.cx(), InnerRequest::Decrypt(TlsSecret::Master(MASTER)));
+        a.handle_request(&mut h.cx(), ScriptRequest::Decrypt(TlsSecret::Master(MASTER)));
         change(&mut h, &mut a);
         exchange(&mut h, &mut a, 4_096);
         assert!(h.rows("http").is_empty());
@@ -325,7 +325,7 @@ mod tests {
         let (mut h, mut a) = start(SUITE);
         change(&mut h, &mut a);
         a.stream(&mut h.cx(), Dir::Resp, &sealed(Dir::Resp, 1, b"push"));
-        a.steer(&mut h.cx(), InnerRequest::Decrypt(TlsSecret::Master(MASTER)));
+        a.handle_request(&mut h.cx(), ScriptRequest::Decrypt(TlsSecret::Master(MASTER)));
         exchange(&mut h, &mut a, 4_096);
         assert!(h.rows("http").is_empty());
     }
@@ -333,7 +333,7 @@ mod tests {
     #[test]
     fn a_changed_record_ends_the_decryption() {
         let (mut h, mut a) = start(SUITE);
-        a.steer(&mut h.cx(), InnerRequest::Decrypt(TlsSecret::Master(MASTER)));
+        a.handle_request(&mut h.cx(), ScriptRequest::Decrypt(TlsSecret::Master(MASTER)));
         change(&mut h, &mut a);
         let mut changed = sealed(Dir::Orig, 1, b"nothing");
         *changed.last_mut().unwrap() ^= 1;

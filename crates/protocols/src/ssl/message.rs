@@ -519,7 +519,7 @@ mod tests {
     #[test]
     fn what_lacks_is_counted_as_in_the_log() {
         fn error_text<T: fmt::Debug>(read: Result<T, Malformed>) -> String {
-            crate::support::said(read.unwrap_err())
+            crate::support::error_text(read.unwrap_err())
         }
         let mut hello = vec![3, 3];
         hello.extend([7; 32]);

@@ -77,7 +77,7 @@ impl Session<'_> {
             for start in starts {
                 if let Command::Connection { what: ConnCommand::Start { analyzer, replay }, .. } =
                     start
-                    && let Some(tag) = Tag::of_zeek_name(&analyzer)
+                    && let Some(tag) = Tag::from_zeek_name(&analyzer)
                 {
                     self.attach(conn, tag, replay);
                 }

@@ -33,7 +33,7 @@ fn what_returns_after_a_violation_knows_what_it_knew() {
         Session { now: h.now, env: &mut h.env, stack: &mut stack, scratch: &mut scratch };
     let mut say = |from, data: &[u8]| {
         session.datagram(&mut h.conn, from, (data, data.len() as u32), data.len() as u32 + 28);
-        session.settle(&mut h.conn);
+        session.apply_requests(&mut h.conn);
     };
     say(Dir::Orig, b"INVITE sip:b SIP/2.0\r\nTo: b\r\nwhat\r\n\r\n");
     say(Dir::Orig, b"not looked at\r\n\r\n");
@@ -48,7 +48,7 @@ fn what_returns_after_a_violation_knows_what_it_knew() {
 #[test]
 fn what_scripts_disable_after_a_violation_is_found_again() {
     let mut h = Harness::new(Proto::Tcp, 443);
-    h.env.steering = crate::steering::Steering::scripted();
+    h.env.activation = crate::activation::Activation::scripted();
     let (mut stack, mut scratch) = (Stack::default(), Scratch::default());
     stack.prepare(&mut h.env, &mut h.conn, h.now);
     let mut session =
@@ -57,7 +57,7 @@ fn what_scripts_disable_after_a_violation_is_found_again() {
     // An SSL 2 hello with an unassigned version.
     let hello = b"\x80\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03";
     tcp::Consumer::data(&mut session, &mut h.conn, Dir::Orig, hello);
-    session.settle(&mut h.conn);
+    session.apply_requests(&mut h.conn);
     let is_on = |session: &Session<'_>| {
         session.stack.entries.iter().any(|e| e.tag == Tag::Ssl && !e.is_suspended)
     };
@@ -86,7 +86,7 @@ fn inner_analyzers_are_not_notified_of_gaps() {
             let hello = record(22, &hello);
             tcp::Consumer::data(&mut session, &mut h.conn, from, &hello);
         }
-        session.settle(&mut h.conn);
+        session.apply_requests(&mut h.conn);
         assert_eq!(h.conn.services.contains(Tag::Ssl as u8), expected);
     }
 }
@@ -103,7 +103,7 @@ fn rows_of(port: u16, path: &str, segments: &[(Dir, &[u8])]) -> Vec<BTreeMap<Str
         sent[from.index()] += data.len() as u64;
         h.conn.set_payload(*from, sent[from.index()]);
         tcp::Consumer::data(&mut session, &mut h.conn, *from, data);
-        session.settle(&mut h.conn);
+        session.apply_requests(&mut h.conn);
     }
     session.finish(&mut h.conn);
     h.rows(path)
@@ -219,7 +219,7 @@ fn a_removed_analyzer_ends_its_messages_with_more_data_or_with_the_stream() {
             let mut session =
                 Session { now: h.now, env: &mut h.env, stack: &mut stack, scratch: &mut scratch };
             tcp::Consumer::data(&mut session, &mut h.conn, from, data);
-            session.settle(&mut h.conn);
+            session.apply_requests(&mut h.conn);
             done = h.events();
         }
         // The violation has removed the analyzer, and the response continues.
@@ -275,11 +275,11 @@ fn what_was_read_to_its_end_is_not_read_again() {
     let answer = record(22, &message(2, &server_hello(0x0303, b"", 0xc02f, &[])));
     // After a gap the start of a record is unknown, even if the data resembles one.
     tcp::Consumer::data(&mut session, &mut h.conn, Dir::Orig, &hello);
-    session.settle(&mut h.conn);
+    session.apply_requests(&mut h.conn);
     tcp::Consumer::gap(&mut session, &mut h.conn, Dir::Resp, 1, 1_180_489_186);
-    session.settle(&mut h.conn);
+    session.apply_requests(&mut h.conn);
     tcp::Consumer::data(&mut session, &mut h.conn, Dir::Resp, &answer);
-    session.settle(&mut h.conn);
+    session.apply_requests(&mut h.conn);
     session.finish(&mut h.conn);
     assert_eq!(columns(&h.rows("ssl"), &["ssl_history", "version"]), ["C -"]);
 }
@@ -316,7 +316,7 @@ fn who_was_announced_is_known_once_the_roles_are_exchanged() {
     h.conn.flip();
     tcp::Consumer::flipped(&mut session, &mut h.conn);
     tcp::Consumer::data(&mut session, &mut h.conn, Dir::Orig, b"a file");
-    session.settle(&mut h.conn);
+    session.apply_requests(&mut h.conn);
     session.finish(&mut h.conn);
     assert!(h.conn.services.contains(Tag::FtpData as u8));
     h.env.finish(h.now);
@@ -337,8 +337,8 @@ fn an_idle_release_is_no_start_and_keeps_what_was_counted() {
             let mut session =
                 Session { now: h.now, env: &mut h.env, stack: &mut stack, scratch: &mut scratch };
             session.datagram(&mut h.conn, from, (data, data.len() as u32), data.len() as u32 + 28);
-            session.settle(&mut h.conn);
-            session.rest(&h.conn);
+            session.apply_requests(&mut h.conn);
+            session.release_idle(&h.conn);
         }
         released += usize::from(stack.entries.is_empty());
         if let Waiting::Idle(its) = &mut stack.waiting {

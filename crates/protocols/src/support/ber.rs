@@ -117,8 +117,8 @@ mod tests {
     use super::*;
 
     /// The text of an error, without Zeek's common prefix.
-    fn said<T>(r: Result<T>) -> String {
-        super::super::said(r.err().unwrap())
+    fn error_text<T>(r: Result<T>) -> String {
+        super::super::error_text(r.err().unwrap())
     }
 
     #[test]
@@ -126,8 +126,11 @@ mod tests {
         let h = |d| head(&mut Bytes(d)).map(|h| (h.tag, h.length));
         assert_eq!(h(b"\x02\x01"), Ok((2, 1)));
         assert_eq!(h(b"\x30\x82\x01\x00"), Ok((0x30, 256)));
-        assert_eq!(said(h(b"\x30\x82\x01")), "out_of_bound: ASN1EncodingMeta:more_len: 4 > 3");
-        assert_eq!(said(h(b"\x30")), "out_of_bound: ASN1EncodingMeta:len: 2 > 1");
+        assert_eq!(
+            error_text(h(b"\x30\x82\x01")),
+            "out_of_bound: ASN1EncodingMeta:more_len: 4 > 3"
+        );
+        assert_eq!(error_text(h(b"\x30")), "out_of_bound: ASN1EncodingMeta:len: 2 > 1");
         assert_eq!(h(b"\x30\x89\x01\0\0\0\0\0\0\0\0"), Ok((0x30, 0)));
         assert_eq!(head(&mut Bytes(b"\xa3\x01")).map(Head::index), Ok(3));
     }
@@ -144,13 +147,13 @@ mod tests {
     fn values() {
         assert_eq!(integer(&mut Bytes(b"\x02\x02\x01\x00")), Ok(256));
         let wide = integer(&mut Bytes(b"\x02\x0a0123456789"));
-        assert_eq!(said(wide), "ASN.1 integer width overflow: 10");
+        assert_eq!(error_text(wide), "ASN.1 integer width overflow: 10");
         let other = integer(&mut Bytes(b"\x04\x01\x00"));
-        assert_eq!(said(other), "Got ASN.1 tag 4, expect 2");
-        let short = |d| said(value(&mut Bytes(d)));
+        assert_eq!(error_text(other), "Got ASN.1 tag 4, expect 2");
+        let short = |d| error_text(value(&mut Bytes(d)));
         assert_eq!(short(b"\x04\x03ab"), "out_of_bound: ASN1Encoding:content: 5 > 4");
         assert_eq!(short(b"\x04\x84\xff\xff\xff\xff"), "out_of_bound: ASN1Encoding:content: 5 > 6");
         assert_eq!(tagged(&mut Bytes(b"\x04\x02ab"), OCTET_STRING), Ok(&b"ab"[..]));
-        assert_eq!(said(sequence(&mut Bytes(b"\x31\0"))), "Got ASN.1 tag 49, expect 48");
+        assert_eq!(error_text(sequence(&mut Bytes(b"\x31\0"))), "Got ASN.1 tag 49, expect 48");
     }
 }

@@ -25,7 +25,7 @@ pub use record::Record;
 pub use record::RecordBounds;
 pub use record::RecordFault;
 #[cfg(test)]
-pub(crate) use record::said;
+pub(crate) use record::error_text;
 
 use crate::Context;
 

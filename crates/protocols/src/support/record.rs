@@ -43,7 +43,7 @@ impl fmt::Display for OutOfBound {
 
 /// The text of an error, without Zeek's common prefix.
 #[cfg(test)]
-pub(crate) fn said(wrong: impl fmt::Display) -> String {
+pub(crate) fn error_text(wrong: impl fmt::Display) -> String {
     let text = wrong.to_string();
     text.strip_prefix(BINPAC).unwrap_or_else(|| panic!("{text}")).to_owned()
 }

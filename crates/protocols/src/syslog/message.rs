@@ -55,7 +55,7 @@ impl<'a> Message<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::support::said;
+    use crate::support::error_text;
 
     #[test]
     fn priorities() {
@@ -71,7 +71,7 @@ mod tests {
     fn texts() {
         assert_eq!(Message::parse(b"<13>a\0").map(|m| m.text), Ok(&b"a\0"[..]));
         assert_eq!(Message::parse(b"no priority").map(|m| m.text), Ok(&b"no priority"[..]));
-        let fault = |data| said(Message::parse(data).unwrap_err());
+        let fault = |data| error_text(Message::parse(data).unwrap_err());
         for bad in [&b"<"[..], b"<>x", b"<a>"] {
             assert_eq!(Message::parse(bad), Err(RecordFault::Syntax));
         }

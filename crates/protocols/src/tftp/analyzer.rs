@@ -136,7 +136,7 @@ mod tests {
         assert!(h.confirmed(Tag::Tftp));
         let id = h.conn.id;
         let to = (id.orig_h, id.orig_p);
-        let expected = h.env.steering.scheduled((h.conn.uid, id.resp_h), to, Proto::Udp, h.now);
+        let expected = h.env.activation.scheduled((h.conn.uid, id.resp_h), to, Proto::Udp, h.now);
         assert_eq!(expected, Some(Tag::Tftp));
         let first = h.conn.uid;
         contents(&mut h);
@@ -279,7 +279,7 @@ mod tests {
         }
         let expected = |h: &mut Harness, port| {
             let to = (first.orig_h, port);
-            h.env.steering.scheduled((h.conn.uid, first.resp_h), to, Proto::Udp, h.now).is_some()
+            h.env.activation.scheduled((h.conn.uid, first.resp_h), to, Proto::Udp, h.now).is_some()
         };
         assert!((10_000..25_000).all(|port| expected(&mut h, port)));
         for (id, uid, mut a) in open {

@@ -12,8 +12,8 @@ use super::frame::Frames;
 use super::frame::opcode;
 use crate::Analyze;
 use crate::Context;
-use crate::InnerRequest;
 use crate::Nested;
+use crate::ScriptRequest;
 use crate::Tag;
 
 /// Maximum payload length of a control frame, in bytes (RFC 6455 section 5.5).
@@ -95,7 +95,7 @@ impl Analyzer {
             cx.raise(|c| WebsocketEstablished { c, aid });
         }
         let mut nested = Nested::new(Tag::WebSocket);
-        let awaits_configuration = cx.env.steering.is_scripted();
+        let awaits_configuration = cx.env.activation.is_scripted();
         if !awaits_configuration {
             nested.start(cx, Tag::Detector);
         }
@@ -211,12 +211,12 @@ impl Analyzer {
 
 /// The payload analyzer that scripts name, or the detector if they want its protocol detected.
 pub fn payload_of(name: Option<&str>, detects: bool) -> Option<Tag> {
-    name.and_then(Tag::of_zeek_name).or_else(|| detects.then_some(Tag::Detector))
+    name.and_then(Tag::from_zeek_name).or_else(|| detects.then_some(Tag::Detector))
 }
 
 /// Maximum number of payload bytes of a control frame that are used.
 fn max_control_len(cx: &Context<'_>) -> usize {
-    cx.env.most("WebSocket::max_control_frame_size", MAX_CONTROL)
+    cx.env.limit_setting("WebSocket::max_control_frame_size", MAX_CONTROL)
 }
 
 /// Raises the events of a piece of payload; of control frames up to the maximum.
@@ -253,13 +253,13 @@ impl Analyze for Analyzer {
         }
     }
 
-    fn steer(&mut self, cx: &mut Context<'_>, request: InnerRequest<'_>) -> bool {
+    fn handle_request(&mut self, cx: &mut Context<'_>, request: ScriptRequest<'_>) -> bool {
         match request {
-            InnerRequest::Configure { payload } if self.awaits_configuration => {
+            ScriptRequest::Configure { payload } if self.awaits_configuration => {
                 self.configure(cx, payload);
                 true
             }
-            _ => self.nested.steer(cx, request),
+            _ => self.nested.handle_request(cx, request),
         }
     }
 
@@ -271,7 +271,7 @@ impl Analyze for Analyzer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::steering::Steering;
+    use crate::activation::Activation;
     use crate::testing::Harness;
     use gannet_base::Proto;
     use proptest::prelude::*;
@@ -306,18 +306,18 @@ mod tests {
         let frame = [&b"\x82\x12"[..], b"GET / HTTP/1.1\r\n\r\n"].concat();
         for (payload, rows) in [(None, 0), (Some(Tag::Http), 1), (Some(Tag::Detector), 1)] {
             let mut h = Harness::new(Proto::Tcp, 80);
-            h.env.steering = Steering::scripted();
+            h.env.activation = Activation::scripted();
             let analyzer = Tag::Http.zeek_name().to_owned();
-            h.env.steer(h.now, Command::Detect { analyzer, on: true });
+            h.env.apply_command(h.now, Command::Detect { analyzer, on: true });
             let mut a = Analyzer::new(&mut h.cx());
             a.stream(&mut h.cx(), Dir::Orig, &frame);
             assert!(!h.confirmed(Tag::WebSocket));
-            assert!(a.steer(&mut h.cx(), InnerRequest::Configure { payload }));
+            assert!(a.handle_request(&mut h.cx(), ScriptRequest::Configure { payload }));
             a.stream(&mut h.cx(), Dir::Orig, &frame);
             assert!(h.confirmed(Tag::WebSocket));
-            assert!(!a.steer(&mut h.cx(), InnerRequest::Configure { payload }));
-            let remove = InnerRequest::Remove { tag: Tag::Http, prevent: false };
-            assert_eq!(a.steer(&mut h.cx(), remove), rows > 0);
+            assert!(!a.handle_request(&mut h.cx(), ScriptRequest::Configure { payload }));
+            let remove = ScriptRequest::Remove { tag: Tag::Http, prevent: false };
+            assert_eq!(a.handle_request(&mut h.cx(), remove), rows > 0);
             assert_eq!(h.rows("http").len(), rows, "{payload:?}");
         }
     }
@@ -342,7 +342,7 @@ mod tests {
     #[test]
     fn scripts_are_asked_before_the_first_frame() {
         let mut h = Harness::new(Proto::Tcp, 80);
-        h.env.steering = Steering::scripted();
+        h.env.activation = Activation::scripted();
         let mut interest = gannet_event::Interest::default();
         interest.add(<WebsocketEstablished as gannet_event::Event>::DECL.id);
         let listener = Box::new(Configures(h.cx().conn.uid, Vec::new()));

@@ -144,16 +144,16 @@ fn scripts_say_which_are_left_out() {
     };
     assert_eq!(left(&mut h), 6);
     for (name, value) in [("Weird::sampling_threshold", 7), ("Weird::sampling_rate", 2)] {
-        h.env.steer(h.now, Command::Setting { name, value });
+        h.env.apply_command(h.now, Command::Setting { name, value });
     }
     // The seventh, the ninth and the eleventh.
     assert_eq!(left(&mut h), 3);
     let names = [vec!["inappropriate_FIN".to_owned()], Vec::new()];
     let [exempt, global] = names.clone();
-    h.env.steer(h.now, Command::WeirdNames { exempt, global });
+    h.env.apply_command(h.now, Command::WeirdNames { exempt, global });
     assert_eq!(left(&mut h), 6);
     let [global, exempt] = names;
-    h.env.steer(h.now, Command::WeirdNames { exempt, global });
+    h.env.apply_command(h.now, Command::WeirdNames { exempt, global });
     assert_eq!(left(&mut h), 6);
     // The seventh, the ninth and the eleventh of all connections.
     assert_eq!(left(&mut h), 3);

@@ -179,7 +179,7 @@ fn calls_without_a_reply_are_limited() {
         h.listen("rpc_d");
         if let Some(value) = most {
             let (now, name) = (h.now, "rpc_max_pending_calls");
-            h.env.steer(now, Command::Setting { name, value });
+            h.env.apply_command(now, Command::Setting { name, value });
         }
         let mut a = Portmapper::new(&mut h.cx());
         for xid in 0..count {

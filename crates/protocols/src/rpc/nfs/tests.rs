@@ -201,7 +201,7 @@ fn data_are_arguments_where_scripts_ask_for_them() {
         let mut exchange = Exchange::new();
         for (name, value) in settings {
             let now = exchange.h.now;
-            exchange.h.env.steer(now, Command::Setting { name, value: *value });
+            exchange.h.env.apply_command(now, Command::Setting { name, value: *value });
         }
         exchange.call(PROGRAM, proc::READ, &[&text("fh"), &words([0, offset, 100])]);
         let event = exchange.reply(0, &[&words([0, 4, 1]), &text("data")]).concat();

@@ -95,7 +95,7 @@ pub(super) fn follow<C: Commands>(
         c.bytes("extra_byte_parameters", offset.wrapping_sub(here))?;
     }
     let advances = next.offset > at.offset;
-    let most = cx.env.most("SMB::max_andx_depth", MAX_DEPTH.into());
+    let most = cx.env.limit_setting("SMB::max_andx_depth", MAX_DEPTH.into());
     let depth = usize::from(at.depth);
     if next.command != NONE && depth <= most && advances {
         let offset_after_header = CommandPosition {

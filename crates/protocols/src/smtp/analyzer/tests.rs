@@ -90,7 +90,7 @@ fn lines_of_a_skipped_mail_are_not_reported() {
     let mail: &[u8] = b"MAIL FROM:<a@b>\r\nRCPT TO:<c@d>\r\nDATA\r\nSubject: x\r\n\r\none\r\n";
     a.stream(&mut h.cx(), Dir::Orig, mail);
     assert_eq!(h.events().len(), 3);
-    assert!(a.steer(&mut h.cx(), InnerRequest::SkipMail));
+    assert!(a.handle_request(&mut h.cx(), ScriptRequest::SkipMail));
     a.stream(&mut h.cx(), Dir::Orig, b"two\r\n.\r\n");
     assert_eq!(h.events().len(), 0);
     // Up to the next mail.
@@ -269,7 +269,7 @@ fn a_mail_is_a_file_where_scripts_ask_for_it() {
     let files = |on: u64| {
         let mut h = harness();
         let name = "SMTP::enable_rfc822_msg_file_analysis";
-        h.env.steer(h.now, gannet_event::Command::Setting { name, value: on });
+        h.env.apply_command(h.now, gannet_event::Command::Setting { name, value: on });
         let mut analyzer = Analyzer::new(&mut h.cx());
         for (from, data) in MAIL {
             analyzer.stream(&mut h.cx(), *from, data);

@@ -78,8 +78,8 @@ impl Limits {
     /// The limits that scripts set, or the defaults.
     pub(crate) fn of(env: &Env) -> Self {
         Self {
-            depth: env.most("MIME::max_depth", MAX_DEPTH),
-            header: env.most("MIME::max_header_bytes", MAX_HEADER),
+            depth: env.limit_setting("MIME::max_depth", MAX_DEPTH),
+            header: env.limit_setting("MIME::max_header_bytes", MAX_HEADER),
         }
     }
 }

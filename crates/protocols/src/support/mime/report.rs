@@ -321,7 +321,7 @@ mod tests {
             for (name, value) in
                 [("mime_segment_length", length), ("mime_segment_overlap_length", overlap)]
             {
-                h.env.steer(h.now, gannet_event::Command::Setting { name, value });
+                h.env.apply_command(h.now, gannet_event::Command::Setting { name, value });
             }
             let mut report = Report::default();
             for text in [&b"abcdef"[..], &[b'x'; 60], b"next"] {

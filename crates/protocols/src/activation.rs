@@ -3,11 +3,11 @@
 mod commands;
 mod detection;
 
-pub use detection::BUFFER;
-pub use detection::CHUNKS;
+pub use detection::DEFAULT_BYTES;
+pub use detection::DEFAULT_CHUNKS;
 pub(crate) use detection::DetectionLimits;
-pub(crate) use detection::MOST_BYTES;
-pub(crate) use detection::MOST_CHUNKS;
+pub(crate) use detection::MAX_BYTES;
+pub(crate) use detection::MAX_CHUNKS;
 
 use std::collections::HashMap;
 use std::collections::HashSet;
@@ -25,7 +25,7 @@ use crate::ports::by_port;
 
 /// The analyzers that scripts allow. Without scripts, all of them, on their own ports.
 #[derive(Debug, Default)]
-pub(crate) struct Steering {
+pub(crate) struct Activation {
     /// Ports that scripts registered; `None`: the registry's ports apply.
     ports: Option<HashMap<(u8, u16), Vec<Tag>, KeyedHash>>,
     disabled: HashSet<Tag, KeyedHash>,
@@ -90,7 +90,7 @@ fn usual_port(analyzer: &str) -> Option<u16> {
     })
 }
 
-impl Steering {
+impl Activation {
     /// Whether scripts registered one of these ports for tunnels.
     #[inline]
     pub(crate) fn may_be_own_tunnel(&self, one: u16, other: u16) -> bool {
@@ -267,13 +267,13 @@ mod tests {
 
     #[test]
     fn scripts_decide_what_starts_on_a_port() {
-        let mut all = Steering::default();
+        let mut all = Activation::default();
         assert_eq!(all.by_port(Proto::Tcp, 80), [Tag::Http]);
         all.disabled.insert(Tag::Http);
         assert!(all.by_port(Proto::Tcp, 80).is_empty());
-        let mut none = Steering::scripted();
+        let mut none = Activation::scripted();
         assert!(none.by_port(Proto::Tcp, 80).is_empty() && !none.may_detect(Tag::Http));
-        assert!(none.detects_none() && !Steering::default().detects_none());
+        assert!(none.detects_none() && !Activation::default().detects_none());
         none.register(Tag::Http, Proto::Tcp, 8123, true);
         assert_eq!(none.by_port(Proto::Tcp, 8123), [Tag::Http]);
         none.register(Tag::Http, Proto::Tcp, 8123, false);
@@ -282,22 +282,22 @@ mod tests {
 
     #[test]
     fn several_analyzers_are_scheduled_for_one_connection() {
-        let mut steering = Steering::scripted();
+        let mut activation = Activation::scripted();
         let [orig, resp] = [Addr::v4([10, 0, 0, 2]), Addr::v4([10, 0, 0, 3])];
         let (uids, [now, late]) = (UidSource::new(0), [1, 3].map(Time::from_secs));
         let of = |orig, port| Scheduled { orig, resp, port, proto: 6 };
-        steering.schedule_one_more(of(Some(orig), 6), Tag::Ssh, late);
-        steering.schedule_one_more(of(Some(orig), 6), Tag::Http, now);
-        steering.schedule_one_more(of(Some(orig), 6), Tag::Dns, late);
-        steering.schedule_one_more(of(Some(orig), 6), Tag::Ssh, late);
-        steering.schedule_one_more(of(None, 6), Tag::Ftp, late);
+        activation.schedule_one_more(of(Some(orig), 6), Tag::Ssh, late);
+        activation.schedule_one_more(of(Some(orig), 6), Tag::Http, now);
+        activation.schedule_one_more(of(Some(orig), 6), Tag::Dns, late);
+        activation.schedule_one_more(of(Some(orig), 6), Tag::Ssh, late);
+        activation.schedule_one_more(of(None, 6), Tag::Ftp, late);
         let mut begin = |n, now| {
             let uid = uids.connection(1, n);
-            let first = steering.scheduled((uid, orig), (resp, 6), Proto::Tcp, now);
-            let known = steering.further(uid).to_vec();
-            let further = steering.take_further(uid);
+            let first = activation.scheduled((uid, orig), (resp, 6), Proto::Tcp, now);
+            let known = activation.further(uid).to_vec();
+            let further = activation.take_further(uid);
             assert_eq!(known, further);
-            assert!(steering.further(uid).is_empty());
+            assert!(activation.further(uid).is_empty());
             (first, further)
         };
         assert_eq!(begin(0, now), (Some(Tag::Http), vec![Tag::Dns, Tag::Ssh, Tag::Ftp]));
