@@ -55,15 +55,15 @@ impl Violations {
     /// Counts one more violation. Returns whether it is within the limit; the first one beyond it
     /// is reported.
     pub(crate) fn count(&mut self, cx: &mut Context<'_>, tag: Tag) -> bool {
-        let most = max_violations(&cx.env.activation);
-        if self.0 > most || is_incomplete(cx.conn) {
+        let limit = max_violations(&cx.env.activation);
+        if self.0 > limit || is_incomplete(cx.conn) {
             return false;
         }
         self.0 += 1;
-        if self.0 > most {
+        if self.0 > limit {
             cx.weird("too_many_analyzer_violations", "", Some(tag.name()));
         }
-        self.0 <= most
+        self.0 <= limit
     }
 }
 
@@ -331,12 +331,12 @@ mod tests {
         nested.start(&mut h.cx(), Tag::Pop3);
         // After this much data no violation removes the analyzer.
         h.conn.set_payload(Dir::Orig, 11 * 1024);
-        for told in [0, 1, 1] {
-            let lines = if told == 0 { 1000 } else { 1 };
+        for reported in [0, 1, 1] {
+            let lines = if reported == 0 { 1000 } else { 1 };
             nested.stream(&mut h.cx(), Dir::Resp, &b"x\r\n".repeat(lines));
             let rows = h.rows("weird");
             let weirds = rows.iter().filter(|r| r["name"] == "too_many_analyzer_violations");
-            assert_eq!(weirds.filter(|r| r["source"] == "POP3").count(), told);
+            assert_eq!(weirds.filter(|r| r["source"] == "POP3").count(), reported);
         }
         assert_eq!(nested.analyzers.len(), 1);
     }

@@ -675,12 +675,12 @@ impl Session<'_> {
     fn count_violation(&mut self, conn: &mut Conn, tag: Tag) {
         let its = |e: &&mut Entry| e.tag == tag && !e.is_suspended;
         let Some(entry) = self.stack.entries.iter_mut().find(its) else { return };
-        let most = max_violations(&self.env.activation);
-        if is_incomplete(conn) || entry.violations > most {
+        let limit = max_violations(&self.env.activation);
+        if is_incomplete(conn) || entry.violations > limit {
             return;
         }
         entry.violations += 1;
-        if entry.violations > most {
+        if entry.violations > limit {
             conn.set_weird();
             let (env, name) = (&mut *self.env, "too_many_analyzer_violations");
             env.weirds.conn(&mut env.logs, self.now, conn, name, "", Some(tag.name()));

@@ -30,7 +30,7 @@ pub(crate) struct Harness {
     pub(crate) env: Env,
     pub(crate) requests: Vec<Request>,
     pub(crate) starts: Vec<(Tag, Replay)>,
-    heard: Arc<Mutex<Vec<String>>>,
+    received: Arc<Mutex<Vec<String>>>,
     texts: Arc<Mutex<Texts>>,
 }
 
@@ -38,16 +38,16 @@ pub(crate) struct Harness {
 type Texts = Vec<(&'static str, &'static str)>;
 
 /// Listener that records events as lines and decides about texts of logins.
-struct Heard(Arc<Mutex<Vec<String>>>, Arc<Mutex<Texts>>);
+struct RecordingListener(Arc<Mutex<Vec<String>>>, Arc<Mutex<Texts>>);
 
-impl Listener for Heard {
+impl Listener for RecordingListener {
     fn event(&mut self, event: &Raised<'_>) {
         let mut line = Vec::new();
         gannet_event::write_json(&mut line, event);
         let line = String::from_utf8(line).unwrap();
         let (_, args) = line.split_once("\"args\":{").unwrap();
         let args = match args.split_once(":{\"id\":") {
-            Some((_, conn)) => behind(conn),
+            Some((_, conn)) => after_record(conn),
             None => args,
         };
         let args = args.strip_suffix("}}").unwrap().trim_start_matches(',');
@@ -69,7 +69,7 @@ impl Listener for Heard {
 }
 
 /// The part of a JSON record after a nested record; `record` begins within the nested one.
-fn behind(record: &str) -> &str {
+fn after_record(record: &str) -> &str {
     let mut depth = 1;
     let end = record.find(|c| {
         depth += match c {
@@ -100,7 +100,7 @@ impl Harness {
             env: Env::new(Options::default(), logs.into(), Files::new(uids), uids),
             requests: Vec::new(),
             starts: Vec::new(),
-            heard: Arc::default(),
+            received: Arc::default(),
             texts: Arc::default(),
         }
     }
@@ -114,7 +114,7 @@ impl Harness {
         });
         self.env.logs.events = Events::new(
             interest,
-            Box::new(Heard(Arc::clone(&self.heard), Arc::clone(&self.texts))),
+            Box::new(RecordingListener(Arc::clone(&self.received), Arc::clone(&self.texts))),
         );
     }
 
@@ -126,7 +126,7 @@ impl Harness {
     /// The events since the last call: name, and arguments as JSON without the connection.
     pub(crate) fn events(&mut self) -> Vec<String> {
         self.env.logs.events.drain();
-        std::mem::take(&mut *self.heard.lock().unwrap())
+        std::mem::take(&mut *self.received.lock().unwrap())
     }
 
     /// The context of a call of an analyzer.
@@ -163,12 +163,12 @@ impl Harness {
 
     /// The violations that were reported, and why.
     pub(crate) fn violations(&self) -> Vec<(Tag, String)> {
-        let told = self.requests.iter().filter_map(|r| match r {
+        let reported = self.requests.iter().filter_map(|r| match r {
             Request::Violation { tag, reason, .. } => {
                 Some((*tag, String::from_utf8_lossy(reason).into_owned()))
             }
             _ => None,
         });
-        told.collect()
+        reported.collect()
     }
 }

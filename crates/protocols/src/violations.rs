@@ -14,8 +14,8 @@ pub(crate) const MAX_VIOLATIONS: u16 = 1000;
 
 /// The limit that scripts set, at most 65,534, or the default.
 pub(crate) fn max_violations(activation: &Activation) -> u16 {
-    let most = activation.setting("max_analyzer_violations", u64::from(MAX_VIOLATIONS));
-    u16::try_from(most).map_or(u16::MAX - 1, |most| most.min(u16::MAX - 1))
+    let limit = activation.setting("max_analyzer_violations", u64::from(MAX_VIOLATIONS));
+    u16::try_from(limit).map_or(u16::MAX - 1, |limit| limit.min(u16::MAX - 1))
 }
 
 /// Whether a violation counts: early, and on a stream without gaps, since missing data may be its

@@ -124,18 +124,18 @@ impl Env {
             }
             Command::Setting { name, value } => {
                 activation.settings.insert(name, value);
-                let most = usize::try_from(value).unwrap_or(usize::MAX);
+                let max = usize::try_from(value).unwrap_or(usize::MAX);
                 match name {
                     // 0 means unlimited.
-                    "SMB::max_pending_messages" if most == 0 => {
+                    "SMB::max_pending_messages" if max == 0 => {
                         self.pending.set(Tag::Smb, usize::MAX);
                     }
-                    "SMB::max_pending_messages" => self.pending.set(Tag::Smb, most),
-                    "POP3::max_pending_commands" if most == 0 => {
+                    "SMB::max_pending_messages" => self.pending.set(Tag::Smb, max),
+                    "POP3::max_pending_commands" if max == 0 => {
                         self.pending.set(Tag::Pop3, usize::MAX);
                     }
-                    "POP3::max_pending_commands" => self.pending.set(Tag::Pop3, most),
-                    "default_file_bof_buffer_size" => self.files.detect_from(most),
+                    "POP3::max_pending_commands" => self.pending.set(Tag::Pop3, max),
+                    "default_file_bof_buffer_size" => self.files.detect_from(max),
                     "default_file_timeout_interval" => {
                         let nanos = i64::try_from(value).unwrap_or(i64::MAX);
                         self.files.give_up_after(Interval::from_nanos(nanos));
@@ -143,9 +143,9 @@ impl Env {
                     "Files::enable_reassembler" => self.files.reassemble(value != 0),
                     "Files::reassembly_buffer_size" => self.files.hold_at_most(value),
                     "dpd_ignore_ports" => activation.ignores_ports = value != 0,
-                    "dpd_buffer_size" => activation.detection.set_bytes(most),
+                    "dpd_buffer_size" => activation.detection.set_bytes(max),
                     "dpd_max_packets" => activation.detection.set_chunks(value),
-                    "DCE_RPC::max_cmd_reassembly" => self.pending.set(Tag::DceRpc, most),
+                    "DCE_RPC::max_cmd_reassembly" => self.pending.set(Tag::DceRpc, max),
                     _ => {}
                 }
             }

@@ -49,7 +49,7 @@ impl<T> Queue<T> {
 
     /// Takes all items, and keeps capacity for about as many.
     pub(crate) fn take(&mut self) -> Vec<DeferredItem<T>> {
-        let room = Vec::with_capacity(self.0.len().min(MAX_KEPT_CAPACITY));
-        std::mem::replace(&mut self.0, room)
+        let reserved = Vec::with_capacity(self.0.len().min(MAX_KEPT_CAPACITY));
+        std::mem::replace(&mut self.0, reserved)
     }
 }

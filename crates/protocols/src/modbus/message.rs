@@ -54,7 +54,7 @@ pub enum Malformed {
 pub fn check(from: Dir, function: u8, body: &[u8]) -> Result<(), Malformed> {
     let ok = match from {
         Dir::Orig => request(function, body),
-        Dir::Resp if function & 0x80 != 0 => whole("ModbusTCP_ExceptResponse", body, 1),
+        Dir::Resp if function & 0x80 != 0 => check_len("ModbusTCP_ExceptResponse", body, 1),
         Dir::Resp => reply(function, body),
     };
     ok.map_err(Malformed::Short)?;
@@ -65,12 +65,12 @@ type Checked = Result<(), OutOfBound>;
 
 fn request(function: u8, body: &[u8]) -> Checked {
     match function {
-        1 => whole("ReadCoilsRequest", body, 4),
-        2 => whole("ReadDiscreteInputsRequest", body, 4),
-        3 => whole("ReadHoldingRegistersRequest", body, 4),
-        4 => whole("ReadInputRegistersRequest", body, 4),
-        5 => whole("WriteSingleCoilRequest", body, 4),
-        6 => whole("WriteSingleRegisterRequest", body, 4),
+        1 => check_len("ReadCoilsRequest", body, 4),
+        2 => check_len("ReadDiscreteInputsRequest", body, 4),
+        3 => check_len("ReadHoldingRegistersRequest", body, 4),
+        4 => check_len("ReadInputRegistersRequest", body, 4),
+        5 => check_len("WriteSingleCoilRequest", body, 4),
+        6 => check_len("WriteSingleRegisterRequest", body, 4),
         8 => Record::new("DiagnosticsRequest", body).upto("subfunction", 2).map(drop),
         0x0f => {
             let mut r = Record::new("WriteMultipleCoilsRequest", body);
@@ -87,13 +87,13 @@ fn request(function: u8, body: &[u8]) -> Checked {
             r.all(7).map(drop)
         }),
         0x15 => records(Record::new("WriteFileRecordRequest", body), reference),
-        0x16 => whole("MaskWriteRegisterRequest", body, 6),
+        0x16 => check_len("MaskWriteRegisterRequest", body, 6),
         0x17 => {
             let mut r = Record::new("ReadWriteMultipleRegistersRequest", body);
             r.upto("write_byte_count", 9)?;
             registers(&mut r, "write_register_values")
         }
-        0x18 => whole("ReadFIFOQueueRequest", body, 2),
+        0x18 => check_len("ReadFIFOQueueRequest", body, 2),
         0x2b => Record::new("EncapInterfaceTransportRequest", body).upto("mei_type", 1).map(drop),
         _ => Ok(()),
     }
@@ -105,18 +105,18 @@ fn reply(function: u8, body: &[u8]) -> Checked {
         2 => counted("ReadDiscreteInputsResponse", body, "bits"),
         3 => counted("ReadHoldingRegistersResponse", body, "registers"),
         4 => counted("ReadInputRegistersResponse", body, "registers"),
-        5 => whole("WriteSingleCoilResponse", body, 4),
-        6 => whole("WriteSingleRegisterResponse", body, 4),
+        5 => check_len("WriteSingleCoilResponse", body, 4),
+        6 => check_len("WriteSingleRegisterResponse", body, 4),
         8 => Record::new("DiagnosticsResponse", body).upto("subfunction", 2).map(drop),
-        0x0f => whole("WriteMultipleCoilsResponse", body, 4),
-        0x10 => whole("WriteMultipleRegistersResponse", body, 4),
+        0x0f => check_len("WriteMultipleCoilsResponse", body, 4),
+        0x10 => check_len("WriteMultipleRegistersResponse", body, 4),
         0x14 => records(Record::new("ReadFileRecordResponse", body), |r| {
             r.record = "FileRecordResponse";
             let n = r.upto("ref_type", 2)?[0];
             r.string("record_data", n.into())
         }),
         0x15 => records(Record::new("WriteFileRecordResponse", body), reference),
-        0x16 => whole("MaskWriteRegisterResponse", body, 6),
+        0x16 => check_len("MaskWriteRegisterResponse", body, 6),
         0x17 => counted("ReadWriteMultipleRegistersResponse", body, "registers"),
         0x18 => {
             let mut r = Record::new("ReadFIFOQueueResponse", body);
@@ -129,7 +129,7 @@ fn reply(function: u8, body: &[u8]) -> Checked {
 }
 
 /// Checks that a body has `n` bytes.
-fn whole(record: &'static str, body: &[u8], n: usize) -> Checked {
+fn check_len(record: &'static str, body: &[u8], n: usize) -> Checked {
     Record::new(record, body).all(n).map(drop)
 }
 

@@ -160,8 +160,8 @@ impl Analyzer {
                 Ok(())
             }
             0xff => {
-                let words = message::error(&mut b)?;
-                self.error(cx, words);
+                let error = message::error(&mut b)?;
+                self.error(cx, error);
                 Ok(())
             }
             index => Err(RecordFault::Case { record: RECORD, index: index.into() }),
@@ -204,8 +204,8 @@ impl Analyzer {
                     0x00 => self.ok(cx, &mut b)?,
                     0xfe => self.end(cx, &mut b)?,
                     0xff => {
-                        let words = message::error(&mut b)?;
-                        self.error(cx, words);
+                        let error = message::error(&mut b)?;
+                        self.error(cx, error);
                     }
                     _ => {}
                 }
@@ -213,8 +213,8 @@ impl Analyzer {
             Expect::ColumnCount => match message::first(&mut b, "ColumnCountMeta", "byte")? {
                 0x00 => self.ok(cx, &mut b)?,
                 0xff => {
-                    let words = message::error(&mut b)?;
-                    self.error(cx, words);
+                    let error = message::error(&mut b)?;
+                    self.error(cx, error);
                 }
                 first => {
                     self.columns = message::number_after(first, &mut b)? as u32;
@@ -408,12 +408,12 @@ mod tests {
         assert!(h.confirmed(Tag::Mysql));
         assert!(!h.violated(Tag::Mysql));
         let rows = h.rows("mysql");
-        let told: Vec<_> = rows
+        let reported: Vec<_> = rows
             .iter()
             .map(|r| (&*r["cmd"], &*r["arg"], &*r["success"], &*r["rows"], &*r["response"]))
             .collect();
         assert_eq!(
-            told,
+            reported,
             [
                 ("login", "root", "T", "2", "-"),
                 ("query", "update x", "T", "2", "-"),

@@ -76,9 +76,9 @@ pub(super) fn length(header: [u8; HEADER]) -> u32 {
 
 /// Whether a segment begins with a frame of a known type.
 pub(super) fn begins(is_orig: bool, data: &[u8]) -> bool {
-    let (at, least) = if is_orig { (HEADER + REQUEST_HEADER, 22) } else { (HEADER, 16) };
+    let (at, min_len) = if is_orig { (HEADER + REQUEST_HEADER, 22) } else { (HEADER, 16) };
     let kind = data.get(at..).and_then(|rest| rest.first_chunk());
-    data.len() >= least && kind.is_some_and(|kind| TYPES.contains(&u16::from_be_bytes(*kind)))
+    data.len() >= min_len && kind.is_some_and(|kind| TYPES.contains(&u16::from_be_bytes(*kind)))
 }
 
 #[cfg(test)]

@@ -107,8 +107,8 @@ impl Analyze for Analyzer {
             && !contents.is_empty()
             && !side.is_over
         {
-            let whole = message::message_len(begin) - HEADER;
-            let addl = format!("({} < {whole})", contents.len());
+            let announced = message::message_len(begin) - HEADER;
+            let addl = format!("({} < {announced})", contents.len());
             cx.weird("truncated_netbios_message", &addl, CONTENTS);
             report(cx, from, *kind, contents);
         }

@@ -148,7 +148,12 @@ pub fn with_flags(mut headers: PktHdr, flags: u16) -> PktHdr {
 }
 
 /// The headers of a frame; those of the datagram instead, if the frame completed one.
-pub fn frame(link_type: u16, data: &[u8], wire_len: u32, whole: Option<Reassembled>) -> RawPktHdr {
+pub fn frame(
+    link_type: u16,
+    data: &[u8],
+    wire_len: u32,
+    reassembled: Option<Reassembled>,
+) -> RawPktHdr {
     let is_ethernet = link_type == gannet_wire::link_type::ETHERNET;
     let mut l2 = L2Hdr {
         encap: if is_ethernet { LinkEncap::Ethernet } else { LinkEncap::Unknown },
@@ -191,7 +196,7 @@ pub fn frame(link_type: u16, data: &[u8], wire_len: u32, whole: Option<Reassembl
             Network::Arp(_) => Layer3::Arp,
             _ => Layer3::Unknown,
         };
-        if let Some(Reassembled { headers: all, total_len }) = whole {
+        if let Some(Reassembled { headers: all, total_len }) = reassembled {
             headers = all;
             if let Network::Ip(bytes) = decoded.frame.network {
                 let at = bytes.as_ptr().addr().saturating_sub(data.as_ptr().addr());
@@ -547,7 +552,7 @@ pub fn nd_options(mut rest: &[u8]) -> (Vec<NdOption<'_>>, Option<&'static str>) 
         }
         // Length without type and length fields.
         let size = usize::from(len) * 8 - 2;
-        let whole = data.get(..size);
+        let complete = data.get(..size);
         let mut option = NdOption {
             otype: u64::from(otype),
             len: u64::from(len),
@@ -557,7 +562,7 @@ pub fn nd_options(mut rest: &[u8]) -> (Vec<NdOption<'_>>, Option<&'static str>) 
             mtu: None,
             payload: None,
         };
-        match (otype, whole) {
+        match (otype, complete) {
             (1 | 2, Some(address)) => option.link_address = Some(address),
             // Zeek reads this many bytes, regardless of the length field.
             (3, _) if data.len() >= 30 => {
@@ -575,7 +580,7 @@ pub fn nd_options(mut rest: &[u8]) -> (Vec<NdOption<'_>>, Option<&'static str>) 
                 option.redirect = Some(context(header.get(6..).unwrap_or_default(), true));
             }
             (5, _) if data.len() >= 6 => option.mtu = Some(be32(data, 2)),
-            _ => option.payload = Some(whole.unwrap_or(data)),
+            _ => option.payload = Some(complete.unwrap_or(data)),
         }
         all.push(option);
         rest = data.get(size..).unwrap_or_default();
@@ -645,8 +650,11 @@ mod tests {
     #[test]
     fn a_transport_is_shown_only_if_the_datagram_was_captured() {
         let udp = [0, 53, 0, 80, 0, 20, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12];
-        let whole = ethernet4(17, &udp, 0);
-        assert_eq!((whole.udp.map(|u| u.ulen), whole.ip.map(|ip| ip.len)), (Some(20), Some(40)));
+        let complete = ethernet4(17, &udp, 0);
+        assert_eq!(
+            (complete.udp.map(|u| u.ulen), complete.ip.map(|ip| ip.len)),
+            (Some(20), Some(40))
+        );
         // One byte is missing, although the frame is as long as the datagram.
         let cut = ethernet4(17, &udp, 1);
         assert!(cut.udp.is_none() && cut.ip.is_some());
@@ -691,8 +699,8 @@ mod tests {
             udp: Some(UdpHdr { sport: Port(1, Proto::Udp), dport: Port(2, Proto::Udp), ulen: 74 }),
             ..PktHdr::default()
         };
-        let whole = Some(Reassembled { headers, total_len: 94 });
-        let shown = frame(1, &f, f.len() as u32, whole);
+        let reassembled = Some(Reassembled { headers, total_len: 94 });
+        let shown = frame(1, &f, f.len() as u32, reassembled);
         assert_eq!((shown.l2.len, shown.l2.cap_len), (108, 36));
         assert_eq!(shown.udp.map(|u| u.ulen), Some(74));
     }

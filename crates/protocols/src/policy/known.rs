@@ -283,11 +283,11 @@ impl Services {
         if now >= known.since + DAY {
             *known = fresh();
         }
-        let news: Vec<_> = names.iter().copied().filter(|n| known.names.insert(n)).collect();
-        if !news.is_empty() {
+        let new_names: Vec<_> = names.iter().copied().filter(|n| known.names.insert(n)).collect();
+        if !new_names.is_empty() {
             let (host, port, port_proto) = service;
             let port_num = Port(port);
-            logs.write(&ServiceRow { ts, host, port_num, port_proto, service: Set(news) });
+            logs.write(&ServiceRow { ts, host, port_num, port_proto, service: Set(new_names) });
         }
     }
 }

@@ -216,8 +216,8 @@ impl Analyzer {
                 }
                 cx.weird_bytes("pop3_client_command_unknown", text, SOURCE);
                 self.unknown += 1;
-                let most = cx.env.setting("POP3::max_unknown_client_commands", MAX_UNKNOWN.into());
-                if most > 0 && u64::from(self.unknown) > most {
+                let limit = cx.env.setting("POP3::max_unknown_client_commands", MAX_UNKNOWN.into());
+                if limit > 0 && u64::from(self.unknown) > limit {
                     cx.violation(Tag::Pop3, "too many unknown client commands", b"");
                 }
                 return;
@@ -502,9 +502,9 @@ impl Sink for Files<'_, '_> {
 
     fn line_end(&mut self) {
         self.report.line_end(self.cx);
-        let held = self.report.take_withheld();
-        if !held.is_empty() {
-            self.file_data(&held);
+        let withheld = self.report.take_withheld();
+        if !withheld.is_empty() {
+            self.file_data(&withheld);
         }
     }
 

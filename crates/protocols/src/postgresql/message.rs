@@ -259,13 +259,13 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn whole<M>(read: ParseResult<M>) -> Option<M> {
+    fn complete<M>(read: ParseResult<M>) -> Option<M> {
         read.ok().filter(|(_, wrong)| wrong.is_none()).map(|(message, _)| message)
     }
 
     #[test]
     fn first_messages() {
-        let parse = |d| whole(FirstMessage::parse(d));
+        let parse = |d| complete(FirstMessage::parse(d));
         assert_eq!(parse(b"\0\0\0\x08\x04\xd2\x16\x2f"), Some(FirstMessage::Tls));
         let startup = b"\0\0\0\x12\0\x03\0\0user\0bob\0\0";
         assert_eq!(first_length(startup), startup.len());
@@ -308,7 +308,7 @@ mod tests {
     fn messages_of_clients() {
         let query = b"Q\0\0\0\x0cselect\0";
         assert_eq!(length(query), 13);
-        let parse = |d, cut| whole(Frontend::parse(d, cut));
+        let parse = |d, cut| complete(Frontend::parse(d, cut));
         assert_eq!(parse(b"Q\0\0\0\x0bselect\0", false), Some(Frontend::Query(b"select")));
         assert_eq!(parse(b"Q\0\0\x10\0sel", true), Some(Frontend::Query(b"sel")));
         assert_eq!(parse(b"X\0\0\0\x04", false), Some(Frontend::Terminate));
@@ -324,7 +324,7 @@ mod tests {
 
     #[test]
     fn messages_of_servers() {
-        let parse = |d| whole(Backend::parse(d, false));
+        let parse = |d| complete(Backend::parse(d, false));
         assert_eq!(parse(b"R\0\0\0\x08\0\0\0\0"), Some(Backend::AuthenticationOk));
         assert_eq!(parse(b"R\0\0\0\x0c\0\0\0\x05salt"), Some(Backend::Authentication(5)));
         assert_eq!(parse(b"D\0\0\0\x06\0\0"), Some(Backend::Row));
@@ -334,7 +334,7 @@ mod tests {
         assert_eq!(parse(error), Some(Backend::Error(vec![(b'S', b"ERROR"), (b'C', b"1")])));
         assert_eq!(parse(b"N\0\0\0\x05\0"), Some(Backend::Notice(vec![])));
         assert_eq!(
-            whole(Backend::parse(b"E\0\0\x10\0SERROR\0C1", true)),
+            complete(Backend::parse(b"E\0\0\x10\0SERROR\0C1", true)),
             Some(Backend::Error(vec![(b'S', b"ERROR")]))
         );
         for wrong in [

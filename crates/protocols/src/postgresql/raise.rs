@@ -47,8 +47,8 @@ pub(super) fn backend(cx: &mut Context<'_>, frame: &[u8], message: &Backend<'_>,
         }
         Backend::Ready(state) => cx.raise(|c| ReadyForQuery { c, transaction_status: [*state] }),
         Backend::Other(b'S') => {
-            let mut words = body.split(|byte| *byte == 0);
-            let (name, value) = (words.next().unwrap_or(b""), words.next().unwrap_or(b""));
+            let mut parts = body.split(|byte| *byte == 0);
+            let (name, value) = (parts.next().unwrap_or(b""), parts.next().unwrap_or(b""));
             cx.raise(|c| ParameterStatus { c, name, value });
         }
         Backend::Other(b'K') => {

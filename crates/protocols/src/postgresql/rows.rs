@@ -277,8 +277,8 @@ impl Pending {
 /// Appends to a stored text, up to [`MAX_TEXT`].
 fn append(text: &mut Vec<u8>, parts: &[&[u8]]) {
     for part in parts {
-        let room = MAX_TEXT.saturating_sub(text.len());
-        text.extend_from_slice(&part[..part.len().min(room)]);
+        let available = MAX_TEXT.saturating_sub(text.len());
+        text.extend_from_slice(&part[..part.len().min(available)]);
     }
 }
 

@@ -297,12 +297,12 @@ fn report_long(
 /// Raises the events of a hello for quic.log, unless it is malformed.
 fn read_hello(cx: &mut Context<'_>, rows: &mut Rows, message: &[u8]) {
     let Some((&[kind, ..], body)) = message.split_first_chunk::<4>() else { return };
-    let whole = match kind {
+    let sender = match kind {
         tls::kind::CLIENT_HELLO => read_client_hello(cx, rows, body),
         tls::kind::SERVER_HELLO => tls::ServerHello::parse(body).map(|_| Dir::Resp),
         _ => return,
     };
-    if let Ok(side) = whole {
+    if let Ok(side) = sender {
         cx.report(rows, |c| HelloRead { c, is_orig: side.is_orig() });
     }
 }
@@ -477,9 +477,9 @@ mod tests {
             (O, seal(&keys, &again, 1, &hello)),
         ]);
         let rows = h.rows("quic");
-        let told: Vec<_> =
+        let reported: Vec<_> =
             rows.iter().map(|r| (&*r["client_initial_dcid"], &*r["history"])).collect();
-        assert_eq!(told, [("8394c8f03e515708", "ISr"), ("6e6577206964", "IS")]);
+        assert_eq!(reported, [("8394c8f03e515708", "ISr"), ("6e6577206964", "IS")]);
         assert_eq!(rows[0]["server_scid"], "-");
         let ssl = h.rows("ssl");
         assert_eq!((ssl.len(), &*ssl[0]["ssl_history"]), (1, "CC"));

@@ -72,8 +72,8 @@ impl Hello {
         self.message.extend_from_slice(&data[self.message.len() - at..]);
         while let Some(i) = self.ahead.iter().position(|(o, _)| *o <= self.message.len()) {
             let (at, part) = self.ahead.swap_remove(i);
-            if let Some(news) = part.get(self.message.len() - at..) {
-                self.message.extend_from_slice(news);
+            if let Some(new_bytes) = part.get(self.message.len() - at..) {
+                self.message.extend_from_slice(new_bytes);
             }
         }
         self.received = self.message.len();

@@ -90,9 +90,9 @@ impl Session {
     /// Adds the values of a message; returns the result if the message ends the exchange.
     fn message(&mut self, code: u64, all: Option<Attributes<'_>>) -> Option<&'static str> {
         let value = |code| all.and_then(|all| all.first(code));
-        let first = |place: &mut Option<Vec<u8>>, code| {
-            if place.is_none() {
-                *place = value(code).map(<[u8]>::to_vec);
+        let first = |slot: &mut Option<Vec<u8>>, code| {
+            if slot.is_none() {
+                *slot = value(code).map(<[u8]>::to_vec);
             }
         };
         match code {

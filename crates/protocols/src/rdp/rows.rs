@@ -289,11 +289,11 @@ impl Hear<RdpClientCoreData<'_>> for Rows {
 
 impl Hear<RdpClientNetworkData<'_>> for Rows {
     fn hear(&mut self, cx: &mut Context<'_>, event: &RdpClientNetworkData<'_>) {
-        let wanted = event.channels.0;
+        let requested = event.channels.0;
         // Repeated channels overwrite the first ones.
         let channels = self.session(cx).channels.get_or_insert_default();
-        let rest = channels.split_off(wanted.len().min(channels.len()));
-        *channels = wanted.iter().map(|(name, _)| channel(name)).chain(rest).collect();
+        let rest = channels.split_off(requested.len().min(channels.len()));
+        *channels = requested.iter().map(|(name, _)| channel(name)).chain(rest).collect();
     }
 }
 

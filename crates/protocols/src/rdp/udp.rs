@@ -77,9 +77,9 @@ impl Udp {
                 }
             }
             State::Ack | State::Data if self.version == [VERSION_2; 2] => {
-                let mut whole = Record::new("RDPEUDP2_ACK", data);
-                let is_dummy = whole.upto("header", 3)?[0] & PACKET_TYPE == DUMMY;
-                let rest = whole.rest();
+                let mut record_reader = Record::new("RDPEUDP2_ACK", data);
+                let is_dummy = record_reader.upto("header", 3)?[0] & PACKET_TYPE == DUMMY;
+                let rest = record_reader.rest();
                 if !is_dummy {
                     self.raise_data(cx, from, 2, rest);
                 }
@@ -105,9 +105,9 @@ impl Udp {
 
 /// Parses a version 1 message that may acknowledge others, and returns the data that it carries.
 fn acks(data: &[u8]) -> Result<&[u8], OutOfBound> {
-    let mut whole = Record::new("RDPEUDP1_ACK", data);
-    let flags = be16(whole.upto("fec_header", 8)?, 6);
-    let mut acks = Record::new("RDPUDP_ACK_VECTOR_HEADER", whole.rest());
+    let mut record_reader = Record::new("RDPEUDP1_ACK", data);
+    let flags = be16(record_reader.upto("fec_header", 8)?, 6);
+    let mut acks = Record::new("RDPUDP_ACK_VECTOR_HEADER", record_reader.rest());
     let n = be16(acks.upto("uAckVectorSize", 2)?, 0);
     acks.list("AckVectorElement", n, 1)?;
     // The list is padded to a multiple of four bytes.
@@ -131,11 +131,11 @@ fn be16(data: &[u8], at: usize) -> u16 {
 }
 
 fn syn(record: &'static str, data: &[u8]) -> Result<Syn, RecordFault> {
-    let mut whole = Record::new(record, data);
-    let head = whole.upto("syndata_payload", 16)?;
+    let mut record_reader = Record::new(record, data);
+    let head = record_reader.upto("syndata_payload", 16)?;
     let ack = head.first_chunk().map_or(0, |a| u32::from_be_bytes(*a));
     let flags = be16(head, 6);
-    let mut rest = whole.rest();
+    let mut rest = record_reader.rest();
     if flags & flag::CORRELATION_ID != 0 {
         let mut id = Record::new("RDPUDP_CORRELATION_ID_PAYLOAD", rest);
         id.all(32)?;

@@ -68,7 +68,7 @@ struct State {
     unanswered: BTreeSet<u64>,
     /// The server's data is messages of subscriptions, not replies.
     subscribed: bool,
-    /// The protocol version is 3, in which pushed data has a type of its own.
+    /// The protocol version is 3, in which pushed data has a separate type.
     version_3: bool,
 }
 

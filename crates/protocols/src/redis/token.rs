@@ -18,7 +18,7 @@ pub type Malformed = &'static str;
 /// A line that is being parsed.
 #[derive(Debug, Default)]
 pub(super) struct Line {
-    kept: Vec<u8>,
+    stored: Vec<u8>,
     /// Number of bytes so far, including those that were not stored.
     len: u64,
     /// Whether the last byte was a CR.
@@ -49,13 +49,13 @@ impl Line {
                 *data = &data[1..];
                 self.cr = false;
                 self.len -= 1;
-                self.kept.truncate(usize::try_from(self.len).unwrap_or(usize::MAX));
+                self.stored.truncate(usize::try_from(self.len).unwrap_or(usize::MAX));
                 return Ok(true);
             }
             let n = memchr::memchr(b'\r', data).map_or(data.len(), |i| i + 1);
             let (part, rest) = data.split_at(n);
-            let room = MAX_LINE.saturating_sub(self.kept.len());
-            self.kept.extend_from_slice(&part[..n.min(room)]);
+            let available = MAX_LINE.saturating_sub(self.stored.len());
+            self.stored.extend_from_slice(&part[..n.min(available)]);
             self.len += n as u64;
             self.cr = part.last() == Some(&b'\r');
             *data = rest;
@@ -68,17 +68,17 @@ impl Line {
 
     /// The line, or the stored beginning of a long one.
     pub(super) fn text(&self) -> &[u8] {
-        &self.kept
+        &self.stored
     }
 
     /// Whether the line is longer than its stored part.
     pub(super) fn is_truncated(&self) -> bool {
-        self.len > self.kept.len() as u64
+        self.len > self.stored.len() as u64
     }
 
     /// Resets to an empty line.
     pub(super) fn clear(&mut self) {
-        self.kept.clear();
+        self.stored.clear();
         self.len = 0;
         self.cr = false;
     }
@@ -113,8 +113,8 @@ pub(super) fn number(line: &[u8]) -> Result<i64, Malformed> {
 /// Appends to a text, up to its logged length.
 #[inline]
 pub(super) fn append(text: &mut Vec<u8>, part: &[u8]) {
-    let room = MAX_KEPT.saturating_sub(text.len());
-    text.extend_from_slice(&part[..part.len().min(room)]);
+    let available = MAX_KEPT.saturating_sub(text.len());
+    text.extend_from_slice(&part[..part.len().min(available)]);
 }
 
 #[cfg(test)]

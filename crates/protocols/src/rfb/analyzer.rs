@@ -129,8 +129,8 @@ impl Analyzer {
             }
             Expected::ServerMessage => server_message(first, d)?,
             Expected::Nothing => {
-                let who = if from.is_orig() { "client" } else { "server" };
-                return Err(Malformed::Stop(format!("invalid data from RFB {who}")));
+                let side = if from.is_orig() { "client" } else { "server" };
+                return Err(Malformed::Stop(format!("invalid data from RFB {side}")));
             }
         }
         Ok(())
@@ -259,7 +259,7 @@ mod tests {
 
     #[test]
     fn what_comes_along_with_the_screen() {
-        let told = |more: &[u8]| {
+        let reported = |more: &[u8]| {
             let mut h = Harness::new(Proto::Tcp, 5900);
             let mut a = Analyzer::new(&mut h.cx());
             a.due[1] = Expected::ServerInit;
@@ -272,9 +272,11 @@ mod tests {
             assert_eq!(h.rows("rfb")[0]["desktop_name"], r"\x00\x00\x00\x00");
             h.violated(Tag::Rfb)
         };
-        assert!(!told(b"") && !told(b"p") && !told(b"\x02\x02\x03\0\0\0\0\0\0\x01a\x02"));
-        assert!(!told(b"\0\0\0\0") && !told(b"\x01\0\0\0\0\x01rrggbb"));
-        assert!(told(b"pixels") && told(b"\0\0\0\x01"));
+        assert!(
+            !reported(b"") && !reported(b"p") && !reported(b"\x02\x02\x03\0\0\0\0\0\0\x01a\x02")
+        );
+        assert!(!reported(b"\0\0\0\0") && !reported(b"\x01\0\0\0\0\x01rrggbb"));
+        assert!(reported(b"pixels") && reported(b"\0\0\0\x01"));
     }
 
     #[test]
@@ -321,8 +323,9 @@ mod tests {
         a.is_opaque = false;
         a.stream(&mut h.cx(), Dir::Orig, b"\x06\0\0\0\0\x01\0\0");
         a.stream(&mut h.cx(), Dir::Orig, &[0; 65_536]);
-        let told: Vec<_> = h.violations().into_iter().map(|(_, r)| r.replace(BINPAC, "")).collect();
+        let reported: Vec<_> =
+            h.violations().into_iter().map(|(_, r)| r.replace(BINPAC, "")).collect();
         let long = "&enforce violation : ClientCutText:len";
-        assert_eq!(told, ["invalid index for case: ClientMessage: 150", long]);
+        assert_eq!(reported, ["invalid index for case: ClientMessage: 150", long]);
     }
 }

@@ -147,8 +147,8 @@ impl<P: Program> Analyzer<P> {
                 Self::weird(cx, "bad_RPC");
                 return Err(Partial);
             };
-            let most = cx.env.setting("rpc_max_pending_calls", MAX_CALLS);
-            if most > 0 && self.calls.len() as u64 >= most {
+            let limit = cx.env.setting("rpc_max_pending_calls", MAX_CALLS);
+            if limit > 0 && self.calls.len() as u64 >= limit {
                 Self::weird(cx, "RPC_pending_calls_discarded");
                 cx.raise(|c| RpcDiscardedPendingCalls { c });
                 self.calls.clear();

@@ -112,8 +112,8 @@ impl Records {
                 Fragment::Data | Fragment::Last => {
                     let take = upto(self.expected - self.seen, data.len());
                     let (taken, rest) = data.split_at(take);
-                    let room = MAX_MESSAGE - self.message.len();
-                    self.message.extend_from_slice(&taken[..take.min(room)]);
+                    let available = MAX_MESSAGE - self.message.len();
+                    self.message.extend_from_slice(&taken[..take.min(available)]);
                     self.seen += take as u64;
                     *data = rest;
                     if self.seen < self.expected {

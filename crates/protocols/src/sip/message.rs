@@ -38,7 +38,7 @@ fn blanks(d: &[u8]) -> &[u8] {
     split(d, |b| matches!(b, b' ' | b'\t')).1
 }
 
-/// The number like `2.0` behind `SIP/`, and the rest.
+/// The version, like `2.0`, after `SIP/`, and the rest.
 fn version(d: &[u8]) -> Option<(&[u8], &[u8])> {
     let number = d.strip_prefix(b"SIP/")?;
     let (major, rest) = split(number, |b| b.is_ascii_digit());

@@ -172,12 +172,12 @@ impl Hear<SipHeader<'_>> for Rows {
             *n += 1;
         }
         let info = self.info(cx, request);
-        let odd = if request {
+        let weird = if request {
             info.request_header(name, value)
         } else {
             info.response_header(name, value)
         };
-        if let Some(name) = odd {
+        if let Some(name) = weird {
             let addl = if name.starts_with("invalid") { value } else { b"" };
             cx.weird_bytes(name, addl, None);
         }
@@ -216,7 +216,7 @@ impl Info {
     /// Adds a header of the request; returns the name of a weird if there is one.
     fn request_header(&mut self, name: UpperCase<'_>, value: &[u8]) -> Option<&'static str> {
         let is = |other: &str| name.is(other);
-        let place = match name.0.len() {
+        let field = match name.0.len() {
             7 if is("CALL-ID") => Name::CallId,
             4 if is("CSEQ") => Name::Seq,
             4 if is("DATE") => Name::Date,
@@ -240,14 +240,14 @@ impl Info {
             }
             _ => return None,
         };
-        self.values.set(place, value);
+        self.values.set(field, value);
         None
     }
 
     /// Adds a header of the reply; returns the name of a weird if there is one.
     fn response_header(&mut self, name: UpperCase<'_>, value: &[u8]) -> Option<&'static str> {
         let is = |other: &str| name.is(other);
-        let place = match name.0.len() {
+        let field = match name.0.len() {
             1 | 12 if is("CONTENT-TYPE") || is("C") => Name::ContentType,
             7 if is("WARNING") => Name::Warning,
             1 | 4 if is("FROM") || is("F") => {
@@ -267,7 +267,7 @@ impl Info {
             }
             _ => return None,
         };
-        self.values.set(place, value);
+        self.values.set(field, value);
         None
     }
 

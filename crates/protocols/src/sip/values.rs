@@ -57,8 +57,8 @@ pub(super) struct Values {
 impl Values {
     /// Sets or replaces a text.
     pub(super) fn set(&mut self, name: Name, value: &[u8]) {
-        let place = name as usize;
-        if let Some(old) = &mut self.spans[place] {
+        let index = name as usize;
+        if let Some(old) = &mut self.spans[index] {
             if value.len() <= old.len {
                 self.text[old.start..old.start + value.len()].copy_from_slice(value);
                 self.unused += old.len - value.len();
@@ -66,12 +66,12 @@ impl Values {
                 return;
             }
             self.unused += old.len;
-            self.spans[place] = None;
+            self.spans[index] = None;
             if self.unused > MAX_UNUSED {
                 self.compact();
             }
         }
-        self.spans[place] = Some(self.append(value));
+        self.spans[index] = Some(self.append(value));
     }
 
     /// The text with this name.

@@ -317,8 +317,8 @@ mod tests {
                 let at = gannet_base::Time::from_secs;
                 h.env.expire(at(*due), at(*packet));
             }
-            let told = actions(&h).iter().filter(|a| *a == "FILE_OPEN b.txt").count();
-            assert_eq!((told, h.rows("files").len()), (times, 1), "{checks:?}");
+            let reported = actions(&h).iter().filter(|a| *a == "FILE_OPEN b.txt").count();
+            assert_eq!((reported, h.rows("files").len()), (times, 1), "{checks:?}");
         }
     }
 

@@ -105,8 +105,8 @@ impl Core {
 
     /// Delivers bytes that are written to or read from a pipe.
     pub(super) fn pipe(&mut self, cx: &mut Context<'_>, pipe: u64, from: Dir, data: &[u8]) {
-        let most = cx.env.setting("SMB::max_dce_rpc_analyzers", MAX_PIPES as u64);
-        if !self.pipes.contains_key(&pipe) && most > 0 && self.pipes.len() as u64 >= most {
+        let limit = cx.env.setting("SMB::max_dce_rpc_analyzers", MAX_PIPES as u64);
+        if !self.pipes.contains_key(&pipe) && limit > 0 && self.pipes.len() as u64 >= limit {
             self.pipes.clear();
             self.calls.clear();
             cx.raise(|c| SmbDiscardedDceRpcAnalyzers { c });

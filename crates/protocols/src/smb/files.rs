@@ -72,15 +72,15 @@ pub(super) fn data(
     data: &[u8],
 ) -> Option<(Uid, Option<FileId>)> {
     sweep(cx.env, cx.now);
-    let Some(whole) = key(cx, file) else {
+    let Some(full_key) = key(cx, file) else {
         cx.raise_file_handle_of_none(Tag::Smb, from);
         return None;
     };
-    let long = (whole.len() > MAX_KEY).then(|| whole.clone());
-    let key = stored_key(whole);
+    let long = (full_key.len() > MAX_KEY).then(|| full_key.clone());
+    let key = stored_key(full_key);
     let (uid, conn, now) = (cx.conn.uid, cx.conn.id, cx.now);
     let known = cx.env.smb.files.get(&key).copied();
-    let (id, is_new, begun) = match known {
+    let (id, is_new, started_here) = match known {
         Some(id) if !cx.env.files.is_over(id) => {
             cx.raise_file_handle_of_none(Tag::Smb, from);
             (id, cx.env.files.join(&mut cx.env.logs, cx.now, id, uid, conn), None)
@@ -109,7 +109,7 @@ pub(super) fn data(
     }
     let fuid = env.files.fuid(id).filter(|_| is_new);
     env.files.data_at(&mut env.logs, now, id, offset, data);
-    fuid.map(|fuid| (fuid, begun))
+    fuid.map(|fuid| (fuid, started_here))
 }
 
 /// Ends the contents of a file that is closed. Returns whether they began on this connection.

@@ -262,7 +262,7 @@ mod tests {
         pool.retain([refs[3], refs[5]].into_iter());
         assert!(!pool.is_full());
         assert_eq!((*pool.get(refs[3]), *pool.get(refs[5])), (3, 5));
-        let places: Vec<_> = (0..SWEEP_AT - 2).map(|n| pool.add(n)).collect();
-        assert!(!places.contains(&refs[3]) && pool.slots.len() == SWEEP_AT);
+        let indexes: Vec<_> = (0..SWEEP_AT - 2).map(|n| pool.add(n)).collect();
+        assert!(!indexes.contains(&refs[3]) && pool.slots.len() == SWEEP_AT);
     }
 }

@@ -95,8 +95,8 @@ impl Hear<SmbFileAction<'_>> for Rows {
             if self.recent.len() >= MAX_RECENT && !self.recent.contains_key(&key) {
                 self.recent.clear();
                 if !std::mem::replace(&mut self.is_full, true) {
-                    let most = MAX_RECENT.to_string();
-                    limit_reached(cx, "SMB_discarded_file_states", &most, Some("SMB"));
+                    let limit = MAX_RECENT.to_string();
+                    limit_reached(cx, "SMB_discarded_file_states", &limit, Some("SMB"));
                 }
             }
             if self.recent.insert(key, cx.now).is_some() {
@@ -119,8 +119,8 @@ impl Hear<SmbLastAction<'_>> for Rows {
             let last = LastAction { id: cx.conn.id, file, transferred, logged, is_over: false };
             self.is_stored = kept.store_last(uid, last);
             if !self.is_stored && !std::mem::replace(&mut self.is_limited, true) {
-                let most = MAX_LAST_NAMES.to_string();
-                limit_reached(cx, "SMB_discarded_last_action", &most, Some("SMB"));
+                let limit = MAX_LAST_NAMES.to_string();
+                limit_reached(cx, "SMB_discarded_last_action", &limit, Some("SMB"));
             }
         } else if std::mem::take(&mut self.is_stored) {
             kept.forget(uid);

@@ -113,9 +113,9 @@ impl Shares {
     /// Stores the state of the current command.
     fn store(&mut self) {
         if let Some((message, command)) = self.command
-            && let Some(kept) = self.pending.get_mut(&message)
+            && let Some(pending_command) = self.pending.get_mut(&message)
         {
-            *kept = command;
+            *pending_command = command;
         }
     }
 
@@ -427,10 +427,11 @@ impl Shares {
             return cx.raise_file_handle_of_none(Tag::Smb, from);
         };
         let file = self.files.get(at);
-        if let Some((fuid, begun)) = files::data(cx, file, from, offset, data) {
+        if let Some((fuid, new_transfer)) = files::data(cx, file, from, offset, data) {
             let uid = cx.conn.uid;
             let lasts = self.transferred.is_some_and(|id| cx.env.files.is_carried_by(id, uid));
-            self.transferred = self.transferred.filter(|_| lasts).or(begun).or(self.transferred);
+            self.transferred =
+                self.transferred.filter(|_| lasts).or(new_transfer).or(self.transferred);
             self.has_new_action = true;
             file.fuid = Some(fuid);
             self.report(cx);

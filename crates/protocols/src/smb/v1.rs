@@ -89,8 +89,8 @@ pub(super) fn message(
     }
     let h = Header { from, unicode, tree, message, is_pipe, record };
     let is_request = from.is_orig();
-    let place = CommandPosition { command, is_request, offset: HEADER_LENGTH, depth: 0 };
-    All::read(cx, core, h, place, c.rest())
+    let position = CommandPosition { command, is_request, offset: HEADER_LENGTH, depth: 0 };
+    All::read(cx, core, h, position, c.rest())
 }
 
 /// Parser of all commands.

@@ -57,8 +57,8 @@ pub(super) fn message(
         session_id: f.u64(),
         signature,
     };
-    let asked = core.v2.trees.get(&message).copied();
-    let is_pipe = core.is_pipe(if from.is_orig() { tree } else { asked.unwrap_or(0) });
+    let request_tree = core.v2.trees.get(&message).copied();
+    let is_pipe = core.is_pipe(if from.is_orig() { tree } else { request_tree.unwrap_or(0) });
     if from.is_orig() {
         if core.v2.trees.len() >= cx.env.pending.of(Tag::Smb) {
             core.v2.trees.clear();

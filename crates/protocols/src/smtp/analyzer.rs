@@ -155,8 +155,8 @@ impl Analyzer {
     }
 
     fn line(&mut self, cx: &mut Context<'_>, from: Dir, line: &[u8]) {
-        let held = self.without_nul(cx, from, line);
-        let line = self.without_cr(cx, from, held.as_deref().unwrap_or(line));
+        let without_nul_line = self.without_nul(cx, from, line);
+        let line = self.without_cr(cx, from, without_nul_line.as_deref().unwrap_or(line));
         if from == self.client {
             if !line.is_empty() {
                 self.last_chunk_ends(cx, from);

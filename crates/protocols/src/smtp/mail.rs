@@ -102,10 +102,10 @@ impl Sink for Mail<'_, '_> {
 
     fn line_end(&mut self) {
         self.report.line_end(self.cx);
-        let held = self.report.take_withheld();
-        if !held.is_empty() {
+        let withheld = self.report.take_withheld();
+        if !withheld.is_empty() {
             let file = self.open();
-            self.cx.file_data(file, &held);
+            self.cx.file_data(file, &withheld);
         }
     }
 

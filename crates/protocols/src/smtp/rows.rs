@@ -405,13 +405,13 @@ impl Transaction {
     fn software(&self, cx: &mut Context<'_>) {
         let (row, relay) = (&self.row, cx.conn.id.orig_h);
         let (Some(mut policy), Some(text)) = (cx.env.policy(), &row.user_agent) else { return };
-        let mut way = row.path.0.iter().rev().copied();
-        let mut host = way.next();
+        let mut path = row.path.0.iter().rev().copied();
+        let mut host = path.next();
         if self.webmail {
             // Mail whose first hop used HTTP was written in a webmail program.
             let first = row.first_received.as_deref().unwrap_or_default();
             if memchr::memmem::find(first, b"via HTTP").is_some() {
-                host = way.next();
+                host = path.next();
             }
         }
         let kind = if self.webmail { "SMTP::WEBMAIL_SERVER" } else { "SMTP::MAIL_CLIENT" };

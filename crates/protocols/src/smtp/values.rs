@@ -56,10 +56,10 @@ pub(super) fn without(address: &[u8], what: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The file name in a Content-Disposition or Content-Type, if it has the parameter `wanted`
+/// The file name in a Content-Disposition or Content-Type, if it has the parameter `name`
 /// (with a `*` after it only where `starred` allows).
-pub(super) fn file_name(value: &[u8], wanted: &[u8], starred: bool) -> Option<Vec<u8>> {
-    if !parameters(value, wanted).any(|(star, _)| starred || !star) {
+pub(super) fn file_name(value: &[u8], name: &[u8], starred: bool) -> Option<Vec<u8>> {
+    if !parameters(value, name).any(|(star, _)| starred || !star) {
         return None;
     }
     // Regardless of the parameter's name, the last one that ends in `name` has the file name. A
@@ -72,9 +72,9 @@ pub(super) fn file_name(value: &[u8], wanted: &[u8], starred: bool) -> Option<Ve
     Some(unescape_uri(without_charset(name)))
 }
 
-/// Positions of the values of parameters whose name ends in `wanted`, and whether `*` precedes the
+/// Positions of the values of parameters whose name ends in `name`, and whether `*` precedes the
 /// equals sign.
-fn parameters<'a>(value: &'a [u8], wanted: &'a [u8]) -> impl Iterator<Item = (bool, usize)> + 'a {
+fn parameters<'a>(value: &'a [u8], name: &'a [u8]) -> impl Iterator<Item = (bool, usize)> + 'a {
     let blanks = |from: usize| {
         value
             .get(from..)
@@ -83,15 +83,13 @@ fn parameters<'a>(value: &'a [u8], wanted: &'a [u8]) -> impl Iterator<Item = (bo
             .take_while(|b| matches!(b, b' ' | b'\t'))
             .count()
     };
-    (0..value.len()).filter(|&i| starts_with_ignore_case(&value[i..], wanted)).filter_map(
-        move |i| {
-            let mut at = i + wanted.len();
-            at += blanks(at);
-            let star = value.get(at) == Some(&b'*');
-            at += usize::from(star);
-            (value.get(at) == Some(&b'=')).then(|| (star, at + 1 + blanks(at + 1)))
-        },
-    )
+    (0..value.len()).filter(|&i| starts_with_ignore_case(&value[i..], name)).filter_map(move |i| {
+        let mut at = i + name.len();
+        at += blanks(at);
+        let star = value.get(at) == Some(&b'*');
+        at += usize::from(star);
+        (value.get(at) == Some(&b'=')).then(|| (star, at + 1 + blanks(at + 1)))
+    })
 }
 
 /// The name without the `charset'language'` prefix (RFC 5987).

@@ -142,7 +142,7 @@ impl Session {
 
 /// Description of a status code, as in Zeek.
 fn status(version: u64, code: u64) -> String {
-    let words = match (version, code) {
+    let description = match (version, code) {
         (4, 0x5a) | (5, 0) => "succeeded",
         (4, 0x5b) | (5, 1) => "general SOCKS server failure",
         (4, 0x5c) => "request failed because client is not running identd",
@@ -158,5 +158,5 @@ fn status(version: u64, code: u64) -> String {
         (5, 8) => "Address type not supported",
         _ => return format!("unknown-{code}"),
     };
-    words.to_owned()
+    description.to_owned()
 }

@@ -78,15 +78,16 @@ mod tests {
     #[test]
     fn refusals_then_success() {
         let (o, r) = (Dir::Orig, Dir::Resp);
-        let told = run(&[(r, 9), (o, 48), (r, 48), (r, 64), (r, 64), (r, 100), (r, 32), (r, 64)]);
-        assert_eq!(told, [None, None, None, None, Some(false), None, Some(true), None]);
+        let reported =
+            run(&[(r, 9), (o, 48), (r, 48), (r, 64), (r, 64), (r, 100), (r, 32), (r, 64)]);
+        assert_eq!(reported, [None, None, None, None, Some(false), None, Some(true), None]);
     }
 
     #[test]
     fn success_at_once_and_banners() {
         let (o, r) = (Dir::Orig, Dir::Resp);
         assert_eq!(run(&[(o, 48), (r, 48), (r, 32)])[2], Some(true));
-        let told = run(&[(o, 48), (r, 48), (r, 400), (r, 64), (r, 64)]);
-        assert_eq!(told[4], Some(false));
+        let reported = run(&[(o, 48), (r, 48), (r, 400), (r, 64), (r, 64)]);
+        assert_eq!(reported[4], Some(false));
     }
 }

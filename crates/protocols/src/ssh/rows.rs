@@ -186,8 +186,8 @@ impl Lists {
         let lists = lists(all);
         let bytes = lists.iter().map(Names::len).sum();
         let parts = Parts::of(bytes, |at, text| {
-            for (place, name) in lists[at].iter().enumerate() {
-                if place > 0 {
+            for (index, name) in lists[at].iter().enumerate() {
+                if index > 0 {
                     text.push(b',');
                 }
                 text.extend_from_slice(name);
@@ -212,7 +212,7 @@ impl Algorithms {
             let (up, down) = match at {
                 3 => (common(0), common(0)),
                 4 => (common(1), common(1)),
-                way => (common(2 + 2 * way), common(3 + 2 * way)),
+                direction => (common(2 + 2 * direction), common(3 + 2 * direction)),
             };
             if up == down {
                 text.extend_from_slice(up);
@@ -233,10 +233,10 @@ impl Session {
     fn new(cx: &Context<'_>) -> Self {
         let id = cx.conn.id;
         let (orig, resp) = (cx.env.is_local(id.orig_h), cx.env.is_local(id.resp_h));
-        let way = if orig { "OUTBOUND" } else { "INBOUND" };
+        let direction = if orig { "OUTBOUND" } else { "INBOUND" };
         Self {
             ts: cx.now,
-            direction: (orig != resp).then_some(Enum(way)),
+            direction: (orig != resp).then_some(Enum(direction)),
             client: None,
             server: None,
             version: None,
@@ -250,8 +250,8 @@ impl Session {
     }
 
     fn line(&mut self, cx: &mut Context<'_>, client: bool, line: &[u8]) {
-        let place = if client { &mut self.client } else { &mut self.server };
-        *place = Some(line.to_vec());
+        let slot = if client { &mut self.client } else { &mut self.server };
+        *slot = Some(line.to_vec());
         self.version = None;
         let (Some(client), Some(server)) = (&self.client, &self.server) else { return };
         match version::logged_version(client, server) {

@@ -150,13 +150,13 @@ impl Analyzer {
                 continue;
             }
             if side.partial.is_empty() {
-                let Some((whole, after)) = rest.split_at_checked(header.len) else {
+                let Some((content, after)) = rest.split_at_checked(header.len) else {
                     side.partial.extend_from_slice(rest);
                     return Ok(());
                 };
                 rest = after;
                 side.header = None;
-                self.record(cx, from, header, whole)?;
+                self.record(cx, from, header, content)?;
             } else {
                 let n = rest.len().min(header.len.saturating_sub(side.partial.len()));
                 side.partial.extend_from_slice(&rest[..n]);
@@ -165,10 +165,10 @@ impl Analyzer {
                     return Ok(());
                 }
                 side.header = None;
-                let mut whole = std::mem::take(&mut side.partial);
-                let read = self.record(cx, from, header, &whole);
-                whole.clear();
-                self.sides[from.index()].partial = whole;
+                let mut content = std::mem::take(&mut side.partial);
+                let read = self.record(cx, from, header, &content);
+                content.clear();
+                self.sides[from.index()].partial = content;
                 read?;
             }
         }
@@ -218,12 +218,12 @@ impl Analyzer {
             return Some(Ok(Header { kind: u16::from(b[0]), len, last_two, version }));
         }
         // SSL 2.0: a length of 15 bits, then the message type.
-        let whole = usize::from(u16::from_be_bytes([b[0] & 0x7f, b[1]]));
-        Some(match whole.checked_sub(HEADER - 2) {
+        let length = usize::from(u16::from_be_bytes([b[0] & 0x7f, b[1]]));
+        Some(match length.checked_sub(HEADER - 2) {
             Some(len) => {
                 Ok(Header { kind: v2::BASE + u16::from(b[2]), len, last_two, version: names::SSL2 })
             }
-            None => Err(Malformed { field: "SSLRecord", need: HEADER, have: whole + 2 }),
+            None => Err(Malformed { field: "SSLRecord", need: HEADER, have: length + 2 }),
         })
     }
 
@@ -422,9 +422,9 @@ fn fill<const N: usize>(stored: &mut Vec<u8>, input: &mut &[u8]) -> Option<[u8; 
     let n = input.len().min(N.saturating_sub(stored.len()));
     stored.extend_from_slice(&input[..n]);
     *input = &input[n..];
-    let whole = stored.as_slice().try_into().ok()?;
+    let array = stored.as_slice().try_into().ok()?;
     stored.clear();
-    Some(whole)
+    Some(array)
 }
 
 impl Analyze for Analyzer {
@@ -547,10 +547,10 @@ mod tests {
         let mut hello = vec![0x80, 0, 1, 3, 1, 0, 3, 0, 0, 0, 16, 0, 0, 4];
         hello.extend([9; 16]);
         for (junk, violated) in [(&b""[..], false), (b"junk", true)] {
-            let mut whole = [&hello, junk].concat();
-            whole[1] = (whole.len() - 2) as u8;
+            let mut both = [&hello, junk].concat();
+            both[1] = (both.len() - 2) as u8;
             let mut h = Harness::new(Proto::Tcp, 443);
-            session(&mut h, &[(Dir::Orig, whole)], 1000);
+            session(&mut h, &[(Dir::Orig, both)], 1000);
             assert_eq!(h.rows("ssl")[0]["ssl_history"], "C");
             assert!(h.confirmed(Tag::Ssl));
             assert_eq!(h.violated(Tag::Ssl), violated);
@@ -559,8 +559,8 @@ mod tests {
 
     #[test]
     fn messages_span_records() {
-        let whole = message(2, &server_hello(0x0303, &[], 0x002f, &[]));
-        let (front, back) = whole.split_at(9);
+        let hello = message(2, &server_hello(0x0303, &[], 0x002f, &[]));
+        let (front, back) = hello.split_at(9);
         let exchange = [
             (Dir::Orig, record(22, &message(1, &client_hello(0x0303, &[], &[])))),
             (Dir::Resp, [record(22, front), record(22, back)].concat()),

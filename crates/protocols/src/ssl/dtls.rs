@@ -116,18 +116,18 @@ impl Dtls {
         self.bad_versions += 1;
         if self.core.is_confirmed() {
             self.reported_versions = self.reported_versions.saturating_add(1);
-            let most = cx
+            let max = cx
                 .env
                 .setting("SSL::dtls_max_reported_version_errors", MAX_REPORTED_VERSIONS.into());
-            if u64::from(self.reported_versions) <= most {
+            if u64::from(self.reported_versions) <= max {
                 let reason = format!(
                     "Invalid version in DTLS connection. Packet reported version: {version}"
                 );
                 self.core.violation(cx, &reason);
             }
         }
-        let most = cx.env.setting("SSL::dtls_max_version_errors", MAX_BAD_VERSIONS.into());
-        if u64::from(self.bad_versions) > most {
+        let max = cx.env.setting("SSL::dtls_max_version_errors", MAX_BAD_VERSIONS.into());
+        if u64::from(self.bad_versions) > max {
             self.core.is_stopped = true;
         }
         false

@@ -76,8 +76,8 @@ impl Core {
         data: &[u8],
     ) {
         let [ty, a, b, c] = header;
-        let whole = u32::from_be_bytes([0, a, b, c]) as usize == data.len();
-        if !whole || !self.handshake.partial[from.index()].is_empty() {
+        let is_complete = u32::from_be_bytes([0, a, b, c]) as usize == data.len();
+        if !is_complete || !self.handshake.partial[from.index()].is_empty() {
             if self.handshake(cx, from, &header) {
                 self.handshake(cx, from, data);
             }

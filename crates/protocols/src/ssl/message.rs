@@ -486,11 +486,11 @@ pub(super) fn is_retry_request(random: &[u8]) -> bool {
 /// A session id padded with zeros; one that is too long counts as empty.
 #[inline]
 pub(super) fn padded(id: &[u8]) -> [u8; 32] {
-    let mut whole = [0; 32];
-    if let Some(front) = whole.get_mut(..id.len()) {
+    let mut padded_id = [0; 32];
+    if let Some(front) = padded_id.get_mut(..id.len()) {
         front.copy_from_slice(id);
     }
-    whole
+    padded_id
 }
 
 #[cfg(test)]

@@ -133,16 +133,16 @@ impl Session {
     }
 
     /// Computes the fingerprints of a client's hello, if it is the first one.
-    fn set_client_fingerprints(&mut self, wanted: Wanted, carrier: Carrier, body: &[u8]) {
-        if !wanted.ja3 && !wanted.ja4 {
+    fn set_client_fingerprints(&mut self, selected: Wanted, carrier: Carrier, body: &[u8]) {
+        if !selected.ja3 && !selected.ja4 {
             return;
         }
         let Ok(client) = fingerprint::Client::parse(body, carrier == Carrier::Dtls) else { return };
         let [ja3, _, ja4] = &mut **self.fingerprints_ja.get_or_insert_default();
-        if wanted.ja3 {
+        if selected.ja3 {
             ja3.get_or_insert_with(|| client.ja3());
         }
-        if wanted.ja4 {
+        if selected.ja4 {
             ja4.get_or_insert_with(|| client.ja4(carrier));
         }
     }
@@ -325,9 +325,10 @@ impl Session {
         let curve = self.curve.map(names::curve);
         let last_alert = self.last_alert.map(names::alert);
         let chain = |role: Role| self.chains.as_ref().map(|c| fingerprints(&c[role as usize]));
-        let wanted = cx.env.fingerprints;
+        let selected = cx.env.fingerprints;
         let fingerprints_ja = self.fingerprints_ja.as_deref();
-        let print = |wanted: bool, i: usize| Extra(wanted.then(|| fingerprints_ja?[i].as_deref()));
+        let print =
+            |selected: bool, i: usize| Extra(selected.then(|| fingerprints_ja?[i].as_deref()));
         let row = SslRow {
             ts,
             uid: cx.conn.uid,
@@ -344,9 +345,9 @@ impl Session {
             cert_chain_fps: chain(Role::Server),
             client_cert_chain_fps: chain(Role::Client),
             sni_matches_cert: self.name_matches(),
-            ja3: print(wanted.ja3, 0),
-            ja3s: print(wanted.ja3s, 1),
-            ja4: print(wanted.ja4, 2),
+            ja3: print(selected.ja3, 0),
+            ja3s: print(selected.ja3s, 1),
+            ja4: print(selected.ja4, 2),
         };
         cx.log(&row);
     }

@@ -67,25 +67,25 @@ impl AnalyzerIds {
     ) -> (u64, u64) {
         // The transport analyzer, and the size analyzer at the end.
         let mut count = 2;
-        let mut places = Vec::new();
+        let mut offsets = Vec::new();
         if has_detector(conn.proto) {
             count += 1;
             for tag in tags {
-                places.push((*tag, count - 1));
+                offsets.push((*tag, count - 1));
                 count += 1 + support_analyzers(conn.proto, *tag);
             }
         }
         let first = events.number_analyzers(count);
         conn.set_numbers(Numbers { first, detects: false });
         // Most connections have no other analyzers.
-        if !places.is_empty() {
-            let planned = |(tag, place)| NumberedAnalyzer {
+        if !offsets.is_empty() {
+            let planned = |(tag, offset)| NumberedAnalyzer {
                 tag,
-                id: first + place,
+                id: first + offset,
                 state: State::Planned,
                 violations: 0,
             };
-            let analyzers = places.into_iter().map(planned).collect();
+            let analyzers = offsets.into_iter().map(planned).collect();
             self.conns.insert(conn.uid, ConnNumbers { analyzers, certificates: 0 });
         }
         (first, first + count - 1)

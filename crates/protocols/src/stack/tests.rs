@@ -123,8 +123,8 @@ fn a_violation_does_not_end_what_is_known_of_a_ftp_session() {
         ],
     );
     let columns = ["user", "command", "arg", "reply_code"];
-    let told: Vec<_> = rows.iter().map(|r| columns.map(|c| &*r[c])).collect();
-    assert_eq!(told, [["me", "USER", "me", "331"]]);
+    let reported: Vec<_> = rows.iter().map(|r| columns.map(|c| &*r[c])).collect();
+    assert_eq!(reported, [["me", "USER", "me", "331"]]);
 }
 
 #[test]
@@ -139,9 +139,9 @@ fn a_violation_does_not_end_what_is_known_of_an_ssh_session() {
             (Dir::Resp, b"SSH-2.0-b\r\n"),
         ],
     );
-    let told: Vec<_> =
+    let reported: Vec<_> =
         rows.iter().map(|r| ["version", "client", "server"].map(|c| &*r[c])).collect();
-    assert_eq!(told, [["2", "SSH-2.0-a", "SSH-2.0-b"]]);
+    assert_eq!(reported, [["2", "SSH-2.0-a", "SSH-2.0-b"]]);
 }
 
 #[test]
@@ -157,10 +157,11 @@ fn a_violation_does_not_end_what_is_known_of_an_irc_session() {
             (Dir::Orig, b"JOIN #h\r\n"),
         ],
     );
-    let told: Vec<_> = rows.iter().map(|r| ["nick", "user", "command"].map(|c| &*r[c])).collect();
+    let reported: Vec<_> =
+        rows.iter().map(|r| ["nick", "user", "command"].map(|c| &*r[c])).collect();
     // Everything is parsed again when the analyzer is enabled again.
     let again = [["a", "-", "NICK"], ["a", "-", "USER"]];
-    assert_eq!(told, [["-", "-", "NICK"], again[0], again[1]]);
+    assert_eq!(reported, [["-", "-", "NICK"], again[0], again[1]]);
 }
 
 /// Columns of rows, as one text per row.

@@ -17,7 +17,7 @@
 /// ```
 #[derive(Debug)]
 pub struct Frames {
-    kept: Vec<u8>,
+    stored: Vec<u8>,
     /// Whether the stored message was returned: it is cleared before the next one.
     is_returned: bool,
     /// Number of bytes to skip, which exceed the limit of the last message.
@@ -29,7 +29,7 @@ impl Frames {
     /// Creates a buffer for messages of at most `limit` bytes: of a longer one, the first `limit`
     /// bytes are returned and the rest is skipped.
     pub fn new(limit: usize) -> Self {
-        Self { kept: Vec::new(), is_returned: false, skip: 0, limit: limit.max(1) }
+        Self { stored: Vec::new(), is_returned: false, skip: 0, limit: limit.max(1) }
     }
 
     /// Drops the beginning of a message, after a gap.
@@ -39,12 +39,12 @@ impl Frames {
 
     /// Whether an incomplete message is stored.
     pub fn has_partial(&self) -> bool {
-        !self.is_returned && !self.kept.is_empty()
+        !self.is_returned && !self.stored.is_empty()
     }
 
     /// The stored beginning of an incomplete message.
     pub fn partial(&self) -> &[u8] {
-        if self.is_returned { &[] } else { &self.kept }
+        if self.is_returned { &[] } else { &self.stored }
     }
 
     /// Returns the next message and removes its bytes from `data`. `None` if `data` contains no
@@ -58,7 +58,7 @@ impl Frames {
         need: impl Fn(&[u8]) -> usize,
     ) -> Option<&'s [u8]> {
         if self.is_returned {
-            self.kept.clear();
+            self.stored.clear();
             self.is_returned = false;
         }
         let skip = self.skip.min(data.len());
@@ -67,7 +67,7 @@ impl Frames {
         if data.is_empty() {
             return None;
         }
-        if self.kept.is_empty() {
+        if self.stored.is_empty() {
             let whole: &'d [u8] = data;
             let n = need(whole).max(1);
             if n <= whole.len() && n <= self.limit {
@@ -76,19 +76,19 @@ impl Frames {
             }
         }
         loop {
-            let n = need(&self.kept).max(1);
-            let room = n.min(self.limit);
-            if self.kept.len() >= room {
-                self.skip = n - room;
+            let n = need(&self.stored).max(1);
+            let stored_len = n.min(self.limit);
+            if self.stored.len() >= stored_len {
+                self.skip = n - stored_len;
                 self.is_returned = true;
-                return Some(&self.kept);
+                return Some(&self.stored);
             }
-            let take = (room - self.kept.len()).min(data.len());
+            let take = (stored_len - self.stored.len()).min(data.len());
             if take == 0 {
                 return None;
             }
-            self.reserve(take, room);
-            self.kept.extend_from_slice(&data[..take]);
+            self.reserve(take, stored_len);
+            self.stored.extend_from_slice(&data[..take]);
             *data = &data[take..];
         }
     }
@@ -97,9 +97,9 @@ impl Frames {
     /// bytes arrive, up to the message's length.
     #[inline]
     fn reserve(&mut self, more: usize, whole: usize) {
-        let (len, room) = (self.kept.len(), self.kept.capacity());
-        if len + more > room {
-            self.kept.reserve_exact((2 * room).min(whole).max(len + more) - len);
+        let (len, capacity) = (self.stored.len(), self.stored.capacity());
+        if len + more > capacity {
+            self.stored.reserve_exact((2 * capacity).min(whole).max(len + more) - len);
         }
     }
 }
@@ -144,8 +144,11 @@ mod tests {
             let whole = frames.next(&mut data, need).is_some();
             came += piece.len();
             assert_eq!(whole, came >= 0xffff + 2);
-            let room = frames.kept.capacity();
-            assert!(room <= 0xffff + 2 && room <= 2 * came.max(piece.len()), "{room} of {came}");
+            let capacity = frames.stored.capacity();
+            assert!(
+                capacity <= 0xffff + 2 && capacity <= 2 * came.max(piece.len()),
+                "{capacity} of {came}"
+            );
         }
     }
 

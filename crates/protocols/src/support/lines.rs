@@ -144,7 +144,7 @@ impl Lines {
         let mut from = 0;
         loop {
             let bytes: &'d [u8] = data;
-            let room = self.limit - self.partial.len().min(self.limit);
+            let available = self.limit - self.partial.len().min(self.limit);
             let found = memchr2(b'\r', b'\n', &bytes[from..]).map(|n| from + n);
             let end = found.unwrap_or(bytes.len());
             let have = self.partial.len();
@@ -156,7 +156,7 @@ impl Lines {
                 }
                 *data = &bytes[after..];
                 self.partial.truncate(self.limit);
-                return Some(self.take_line(&bytes[..room], true));
+                return Some(self.take_line(&bytes[..available], true));
             }
             let Some(at) = found else {
                 self.partial.extend_from_slice(bytes);

@@ -141,8 +141,8 @@ impl Transfer {
     /// Handles the options that the server accepts. Returns the name of a weird if one is invalid.
     pub(super) fn accept(&mut self, options: &[Pair<'_>]) -> Option<&'static str> {
         let mut weird = None;
-        let room = MAX_OPTIONS.saturating_sub(self.options.len());
-        for (name, value) in options.iter().take(room) {
+        let available = MAX_OPTIONS.saturating_sub(self.options.len());
+        for (name, value) in options.iter().take(available) {
             self.options.push(truncate(&[name, &b"="[..], value].concat()));
             if name.eq_ignore_ascii_case(b"blksize") {
                 let number = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok());
@@ -153,7 +153,7 @@ impl Transfer {
                 self.block = number.filter(|bytes| *bytes > 0).unwrap_or(self.block);
             }
         }
-        let is_cut = options.len() > room
+        let is_cut = options.len() > available
             || options.iter().any(|(name, value)| name.len() + value.len() >= MAX_KEPT);
         weird.or(is_cut.then_some("tftp_long_options"))
     }

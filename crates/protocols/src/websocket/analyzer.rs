@@ -62,21 +62,21 @@ impl Flow {
         if at.is_multiple_of(max) {
             self.piece.clear();
         }
-        let room = (max - *at % max).min(self.len.saturating_sub(*at));
-        let (now, rest) = data.split_at(data.len().min(room as usize));
+        let remaining = (max - *at % max).min(self.len.saturating_sub(*at));
+        let (now, rest) = data.split_at(data.len().min(remaining as usize));
         let start = *at;
         *data = rest;
         *at += now.len() as u64;
-        let whole = now.len() as u64 == room;
+        let is_complete = now.len() as u64 == remaining;
         match self.mask {
-            None if whole && self.piece.is_empty() => return Some(now),
+            None if is_complete && self.piece.is_empty() => return Some(now),
             None => self.piece.extend_from_slice(now),
             Some(mask) => {
                 let mask = mask.iter().cycle().skip((start % 4) as usize);
                 self.piece.extend(now.iter().zip(mask).map(|(d, m)| d ^ m));
             }
         }
-        whole.then_some(&self.piece[..])
+        is_complete.then_some(&self.piece[..])
     }
 }
 

@@ -471,8 +471,8 @@ impl Weirds {
         }
         let old = &mut self.old;
         self.young.entry(key).or_insert_with(|| {
-            let kept = if old.is_empty() { None } else { old.remove(&key) };
-            kept.unwrap_or(Seen {
+            let found = if old.is_empty() { None } else { old.remove(&key) };
+            found.unwrap_or(Seen {
                 uid: None,
                 count: 0,
                 sampling: Time::ZERO,

@@ -31,20 +31,20 @@ fn a_check_drops_old_reports() {
     let mut h = Harness::new(Proto::Tcp, 80);
     let env = &mut h.env;
     let at = |seconds: f64| Time::from_nanos((seconds * 1e9) as i64);
-    let mut tell = |seconds: f64, look: bool| {
+    let mut raise_at = |seconds: f64, look: bool| {
         if look {
             env.weirds.check_suppressed(at(seconds));
         }
         env.weirds.net(&mut env.logs, at(seconds), "truncated_ARP", "");
     };
-    tell(100.5, true);
+    raise_at(100.5, true);
     // Times are in whole seconds since the first check, so this counts as 100.5.
-    tell(101.4, false);
+    raise_at(101.4, false);
     for (seconds, look) in [(700.5, true), (705.0, false), (709.0, false), (710.5, true)] {
-        tell(seconds, look);
+        raise_at(seconds, look);
     }
-    tell(1_310.5, true);
-    tell(1_311.4, true);
+    raise_at(1_310.5, true);
+    raise_at(1_311.4, true);
     let times: Vec<_> = h.rows("weird").iter().map(|r| r["ts"].clone()).collect();
     assert_eq!(times, ["100.500000", "710.500000", "1311.400000"]);
 }
@@ -123,13 +123,13 @@ fn two_hosts_have_one_window_of_sampling() {
     }
     let rows: Vec<_> =
         h.rows("weird").iter().map(|r| (r["name"].clone(), r["ts"].clone())).collect();
-    let told = |name: &str, at: &str| (name.to_owned(), at.to_owned());
+    let reported = |name: &str, at: &str| (name.to_owned(), at.to_owned());
     assert_eq!(
         rows,
         [
-            told("truncated_header", "10.000000"),
-            told("ipv6_no_next", "500.000000"),
-            told("ipv6_no_next", "1210.000000"),
+            reported("truncated_header", "10.000000"),
+            reported("ipv6_no_next", "500.000000"),
+            reported("ipv6_no_next", "1210.000000"),
         ]
     );
 }

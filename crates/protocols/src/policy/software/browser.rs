@@ -115,10 +115,10 @@ fn opera(text: &[u8], version: impl Fn(&[u8]) -> Version) -> Software {
     // The first of these names, with or without a slash.
     let names = [&b"Opera Mini"[..], b"Opera Mobi"];
     let name = names.iter().filter(|n| find(text, n).is_some()).min_by_key(|n| find(text, n));
-    let told = find(text, b"Version/").is_some();
+    let has_version = find(text, b"Version/").is_some();
     match name {
         Some(name) if small.is_some() => {
-            let mark: &[u8] = if told { b"Version/" } else { b"Opera Mini/" };
+            let mark: &[u8] = if has_version { b"Version/" } else { b"Opera Mini/" };
             Software { name: name.to_vec(), version: version(mark) }
         }
         _ => Software { name: b"Opera".to_vec(), version: version(b"Version/") },

@@ -57,7 +57,7 @@ pub struct DetectedSoftware<'a> {
     pub host: Addr,
     /// Its port, for some servers.
     pub port: Option<u16>,
-    /// What kind it is, as the log spells it.
+    /// Type of software, as in the log.
     pub kind: &'static str,
     /// The text with which the software identifies itself.
     pub text: &'a [u8],

@@ -174,10 +174,10 @@ fn a_call_that_is_malformed_has_no_event_but_its_own() {
 
 #[test]
 fn calls_without_a_reply_are_limited() {
-    for (most, count) in [(None, 1_000), (Some(3), 3)] {
+    for (limit, count) in [(None, 1_000), (Some(3), 3)] {
         let mut h = Harness::new(Proto::Udp, 111);
         h.listen("rpc_d");
-        if let Some(value) = most {
+        if let Some(value) = limit {
             let (now, name) = (h.now, "rpc_max_pending_calls");
             h.env.apply_command(now, Command::Setting { name, value });
         }

@@ -21,7 +21,7 @@ const MAX_DATA: u64 = 512;
 /// A file handle or name, owned so that it outlives the message.
 pub(super) type Text = Cow<'static, [u8]>;
 
-fn kept(text: Option<&[u8]>) -> Text {
+fn owned(text: Option<&[u8]>) -> Text {
     Cow::Owned(text.unwrap_or_default().to_vec())
 }
 
@@ -122,11 +122,11 @@ impl<'a> Reader<'_, '_, 'a> {
 impl Reader<'_, '_, '_> {
     /// A file handle.
     pub(super) fn file(&mut self) -> Text {
-        kept(self.handle())
+        owned(self.handle())
     }
 
     fn text(&mut self) -> Text {
-        kept(self.x.string())
+        owned(self.x.string())
     }
 
     /// A directory handle and a name in the directory.
@@ -161,7 +161,7 @@ impl Reader<'_, '_, '_> {
     pub(super) fn write_args(&mut self) -> WriteArgs<'static> {
         let (fh, offset, size) = (self.file(), self.x.u64(), self.x.u32());
         let stable = self.stable_how();
-        let data = self.data(offset, size).map(|data| kept(Some(data)));
+        let data = self.data(offset, size).map(|data| owned(Some(data)));
         WriteArgs { fh, offset, size, stable, data }
     }
 
@@ -169,7 +169,7 @@ impl Reader<'_, '_, '_> {
     pub(super) fn symlink_args(&mut self) -> SymlinkArgs<'static> {
         let link = self.name_in();
         let symlink_attributes = self.sattr();
-        let nfspath = self.x.string().map(|path| kept(Some(path)));
+        let nfspath = self.x.string().map(|path| owned(Some(path)));
         SymlinkArgs { link, symlinkdata: SymlinkData { symlink_attributes, nfspath } }
     }
 

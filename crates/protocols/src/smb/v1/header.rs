@@ -95,9 +95,9 @@ pub(super) fn follow<C: Commands>(
         c.bytes("extra_byte_parameters", offset.wrapping_sub(here))?;
     }
     let advances = next.offset > at.offset;
-    let most = cx.env.limit_setting("SMB::max_andx_depth", MAX_DEPTH.into());
+    let max = cx.env.limit_setting("SMB::max_andx_depth", MAX_DEPTH.into());
     let depth = usize::from(at.depth);
-    if next.command != NONE && depth <= most && advances {
+    if next.command != NONE && depth <= max && advances {
         let offset_after_header = CommandPosition {
             command: next.command,
             is_request,
@@ -110,7 +110,7 @@ pub(super) fn follow<C: Commands>(
         if !advances {
             limit_reached(cx, "smb_andx_offset_not_advancing", "", Some("SMB"));
         }
-        if depth >= most {
+        if depth >= max {
             limit_reached(cx, "smb_andx_depth_exceeded", "", Some("SMB"));
         }
     }

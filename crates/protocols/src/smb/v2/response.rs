@@ -252,8 +252,8 @@ fn control(cx: &mut Context<'_>, core: &mut Core, h: &Header, data: &[u8]) -> Re
     f.skip(4);
     let code = f.u32();
     f.skip(16);
-    let places = [[f.u32(), f.u32()], [f.u32(), f.u32()]];
-    let [_, data] = buffers(h, &mut c, places)?;
+    let buffers_at = [[f.u32(), f.u32()], [f.u32(), f.u32()]];
+    let [_, data] = buffers(h, &mut c, buffers_at)?;
     let file = core.v2.controls.remove(&h.message).unwrap_or(0);
     if code == PIPE_TRANSCEIVE {
         core.pipe(cx, file, h.from, data);

@@ -67,7 +67,7 @@ gannet_log::row! {
         san_email: Option<Vector<&'a [u8]>> = "san.email",
         /// Alternative names: addresses.
         san_ip: Option<Vector<Addr>> = "san.ip",
-        /// Whether it may issue certificates, if it says.
+        /// Whether it may issue certificates, if the extension is present.
         ca: Option<bool> = "basic_constraints.ca",
         /// Maximum number of issuers below it in a chain.
         path_len: Option<u64> = "basic_constraints.path_len",

@@ -25,8 +25,8 @@ impl Base64 {
             // Up to the end of a group, or of irregular data.
             while let Some((&c, tail)) = rest.split_first() {
                 rest = tail;
-                let words = self.character(c, out);
-                complaint = complaint.or(words);
+                let description = self.character(c, out);
+                complaint = complaint.or(description);
                 if self.filled == 0 {
                     break;
                 }

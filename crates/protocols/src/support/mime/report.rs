@@ -127,11 +127,11 @@ impl Report {
     #[cold]
     fn collect(&mut self, cx: &mut Context<'_>, mut data: &[u8]) {
         if cx.wants::<MimeSegmentData>() {
-            let least = overlap(cx) as u64 + MIN_NEW;
-            let most = cx.env.setting("mime_segment_length", MAX_SEGMENT).clamp(least, 1 << 24);
+            let min = overlap(cx) as u64 + MIN_NEW;
+            let max = cx.env.setting("mime_segment_length", MAX_SEGMENT).clamp(min, 1 << 24);
             let mut rest = data;
-            while self.segment.len() + rest.len() > most as usize {
-                let room = (most as usize).saturating_sub(self.segment.len());
+            while self.segment.len() + rest.len() > max as usize {
+                let room = (max as usize).saturating_sub(self.segment.len());
                 let (now, more) = rest.split_at(room.min(rest.len()));
                 self.segment.extend_from_slice(now);
                 rest = more;
@@ -265,7 +265,7 @@ mod tests {
         const BYTES: usize = 45 << 20;
         let longest = [MAX_CONTENT, MAX_CONTENT, MAX_SEGMENT as usize];
         let kinds = [MimeEntityData::DECL, MimeAllData::DECL, MimeSegmentData::DECL];
-        for (decl, most) in kinds.into_iter().zip(longest) {
+        for (decl, max) in kinds.into_iter().zip(longest) {
             let mut h = Harness::new(Proto::Tcp, 25);
             let counts = Arc::<Counts>::default();
             let interest = Interest::of([decl].into_iter(), |_| true);
@@ -280,14 +280,9 @@ mod tests {
             report.finish(&mut h.cx());
             h.env.logs.events.drain();
             let [events, bytes, longest] = &counts.0;
-            assert_eq!(
-                events.load(Ordering::Relaxed),
-                BYTES.div_ceil(most) as u64,
-                "{}",
-                decl.name
-            );
+            assert_eq!(events.load(Ordering::Relaxed), BYTES.div_ceil(max) as u64, "{}", decl.name);
             assert_eq!(bytes.load(Ordering::Relaxed), BYTES as u64, "{}", decl.name);
-            assert_eq!(longest.load(Ordering::Relaxed), most as u64, "{}", decl.name);
+            assert_eq!(longest.load(Ordering::Relaxed), max as u64, "{}", decl.name);
         }
     }
 
