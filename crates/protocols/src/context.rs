@@ -293,7 +293,7 @@ impl Context<'_> {
             return None;
         }
         let events = &mut self.env.logs.events;
-        Some(AnalyzerId(self.env.analyzer_ids.of(events, self.conn, tag)))
+        Some(AnalyzerId(self.env.analyzer_ids.number(events, self.conn, tag)))
     }
 
     /// Skips the numbers of analyzers that Zeek starts and gannet does not have.

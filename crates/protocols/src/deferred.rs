@@ -174,32 +174,32 @@ impl Decider {
     ) {
         match kind {
             Kind::Weird => {
-                let Some(DeferredItem { opened, what, .. }) = shard.weirds.get(at) else { return };
+                let Some(DeferredItem { opened, item, .. }) = shard.weirds.get(at) else { return };
                 logs.set_time(*opened);
                 if self.is_listening {
                     logs.events.begin_key(key, *opened);
                 }
-                self.weirds.decide(logs, what);
+                self.weirds.decide(logs, item);
             }
             Kind::Tunnel => {
-                let Some(DeferredItem { opened, what, .. }) = shard.tunnels.get(at) else { return };
+                let Some(DeferredItem { opened, item, .. }) = shard.tunnels.get(at) else { return };
                 logs.set_time(*opened);
                 if self.is_listening {
                     logs.events.begin_key(key, *opened);
                 }
-                if let Some(packet) = self.tunnels.decide(logs, what) {
+                if let Some(packet) = self.tunnels.decide(logs, item) {
                     self.weirds.check_suppressed(packet);
                 }
             }
             Kind::Certificate => {
-                let Some(DeferredItem { opened, what, .. }) = shard.certificates.get(at) else {
+                let Some(DeferredItem { opened, item, .. }) = shard.certificates.get(at) else {
                     return;
                 };
                 logs.set_time(*opened);
                 if self.is_listening {
                     logs.events.begin_key(key, *opened);
                 }
-                self.certificates.rows.decide(logs, &mut self.weirds, what);
+                self.certificates.rows.decide(logs, &mut self.weirds, item);
             }
             Kind::Events => {}
         }

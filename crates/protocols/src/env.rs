@@ -494,10 +494,10 @@ impl Env {
         &mut self,
         orig: Addr,
         to: (Addr, u16),
-        what: (Tag, Proto),
+        protocol: (Tag, Proto),
         until: Time,
     ) {
-        self.activation.schedule(orig, to, what, until);
+        self.activation.schedule(orig, to, protocol, until);
     }
 
     /// Cancels the expectation of a connection.
@@ -526,7 +526,7 @@ impl Env {
         by: &Conn,
         orig: Option<Addr>,
         (resp, port): (Addr, u16),
-        what: Expected,
+        expected: Expected,
         now: Time,
     ) {
         let global = by.is_global();
@@ -548,7 +548,7 @@ impl Env {
             self.expected.keys().for_each(|a| self.expected_ports.add(a.port));
         }
         self.expected_ports.add(port);
-        self.expected.insert(Announced { orig, resp, port, proto: Proto::Tcp, global }, what);
+        self.expected.insert(Announced { orig, resp, port, proto: Proto::Tcp, global }, expected);
     }
 
     /// The announcement that covers a new connection, if any. It applies to further connections,
@@ -610,8 +610,8 @@ mod tests {
         let mut h = Harness::new(Proto::Tcp, 21);
         let id = h.conn.id;
         let expect = |h: &mut Harness, port, now, expires| {
-            let what = Expected { tag: Tag::FtpData, parent: h.conn.uid, expires };
-            h.env.expect(&h.conn, Some(id.orig_h), (id.resp_h, port), what, now);
+            let expected = Expected { tag: Tag::FtpData, parent: h.conn.uid, expires };
+            h.env.expect(&h.conn, Some(id.orig_h), (id.resp_h, port), expected, now);
         };
         let found = |h: &Harness, proto, resp_p, now| {
             h.env.expected_for(&ConnId { resp_p, ..id }, proto, false, now).is_some()

@@ -53,7 +53,7 @@ const fn count(proto: Proto) -> usize {
     let all = entries();
     let (mut i, mut count) = (0, 0);
     while i < all.len() {
-        count += of(&all[i].ports, proto).len();
+        count += of_transport(&all[i].ports, proto).len();
         i += 1;
     }
     count
@@ -65,7 +65,7 @@ impl<const N: usize> PortTags<N> {
         let (mut ports, mut tags) = ([0; N], [all[0].tag; N]);
         let (mut i, mut len) = (0, 0);
         while i < all.len() {
-            let its = of(&all[i].ports, proto);
+            let its = of_transport(&all[i].ports, proto);
             let mut j = 0;
             while j < its.len() {
                 // Moves the following elements up.
@@ -149,19 +149,19 @@ fn has(map: &PortMap, port: u16) -> bool {
 const fn bitmap(servers: bool, proto: Proto) -> PortMap {
     let mut map = [0; 1024];
     if servers {
-        add(&mut map, of(&OTHER, proto));
+        add(&mut map, of_transport(&OTHER, proto));
     }
     let all = entries();
     let mut i = 0;
     while i < all.len() {
         let ports = if servers { all[i].likely() } else { &all[i].ports };
-        add(&mut map, of(ports, proto));
+        add(&mut map, of_transport(ports, proto));
         i += 1;
     }
     map
 }
 
-const fn of(ports: &Ports, proto: Proto) -> &'static [u16] {
+const fn of_transport(ports: &Ports, proto: Proto) -> &'static [u16] {
     match proto {
         Proto::Tcp => ports.tcp,
         _ => ports.udp,

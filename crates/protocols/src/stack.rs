@@ -193,7 +193,7 @@ impl Stack {
         if env.logs.events.wants::<AnalyzerPlanned>() {
             for atype in planned {
                 let (ids, events) = (&mut env.analyzer_ids, &mut env.logs.events);
-                let aid = AnalyzerId(ids.of(events, conn, atype));
+                let aid = AnalyzerId(ids.number(events, conn, atype));
                 crate::conn_state::raise(&mut env.logs, conn, |c| AnalyzerPlanned {
                     c,
                     atype,
@@ -823,7 +823,7 @@ impl Session<'_> {
     #[cold]
     fn raise_failed(&mut self, conn: &Conn, tag: Tag, reason: &[u8], data: &[u8]) {
         let events = &mut self.env.logs.events;
-        let aid = AnalyzerId(self.env.analyzer_ids.of(events, conn, tag));
+        let aid = AnalyzerId(self.env.analyzer_ids.number(events, conn, tag));
         let (ts, data) = (self.now, (!data.is_empty()).then_some(data));
         let sinks = &mut self.env.logs;
         // The state that the violation's event carried: the packet must not be counted twice.

@@ -123,7 +123,7 @@ pub struct Tunnels {
 #[derive(Clone, Debug)]
 pub struct Item {
     now: Time,
-    what: Seen,
+    action: Seen,
 }
 
 #[derive(Clone, Debug)]
@@ -146,7 +146,7 @@ impl Tunnels {
     pub fn register(&mut self, logs: &mut Sinks, now: Time, tunnel: Tunnel) -> bool {
         if logs.key().is_some() {
             logs.events.record_end();
-            self.deferred.push(logs, Item { now, what: Seen::Used(tunnel) });
+            self.deferred.push(logs, Item { now, action: Seen::Used(tunnel) });
             return false;
         }
         let first = self.first.unwrap_or(now);
@@ -175,7 +175,7 @@ impl Tunnels {
     /// packet that ended it, or of the next packet if the connection timed out.
     pub fn close(&mut self, logs: &mut Sinks, now: Time, id: &ConnId, uid: Uid) {
         if logs.key().is_some() {
-            return self.deferred.push(logs, Item { now, what: Seen::Closed(*id, uid) });
+            return self.deferred.push(logs, Item { now, action: Seen::Closed(*id, uid) });
         }
         if self.active.get(id).is_some_and(|a| a.tunnel.uid == Some(uid))
             && let Some(active) = self.active.remove(id)
@@ -216,7 +216,7 @@ impl Tunnels {
     /// Applies an item that a shard deferred. Returns the time if the item is a check for expired
     /// tunnels.
     pub fn decide(&mut self, logs: &mut Sinks, item: &Item) -> Option<Time> {
-        match &item.what {
+        match &item.action {
             Seen::Used(tunnel) => {
                 self.register(logs, item.now, *tunnel);
             }
@@ -235,7 +235,7 @@ impl Tunnels {
         let due = std::mem::replace(&mut self.next_sweep, packet + SWEEP);
         if let Some(key) = logs.key() {
             logs.set_key(Key { due, tie: 0, ..key });
-            return self.deferred.push(logs, Item { now: packet, what: Seen::Check });
+            return self.deferred.push(logs, Item { now: packet, action: Seen::Check });
         }
         let old = self.active.iter().filter(|(_, a)| a.used + EXPIRE < packet);
         let mut old: Vec<_> = old.map(|(id, a)| (a.number, *id)).collect();

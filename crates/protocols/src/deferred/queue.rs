@@ -14,7 +14,7 @@ pub struct DeferredItem<T> {
     /// Packet time, for the case that the item makes the first row of a log.
     pub opened: Time,
     /// The item.
-    pub what: T,
+    pub item: T,
 }
 
 /// Maximum capacity that the queue keeps after its items were taken.
@@ -32,15 +32,15 @@ impl<T> Default for Queue<T> {
 
 impl<T> Queue<T> {
     /// Appends an item at the current position of `logs`.
-    pub(crate) fn push(&mut self, logs: &Sinks, what: T) {
+    pub(crate) fn push(&mut self, logs: &Sinks, item: T) {
         let Some(key) = logs.key() else { return };
-        self.0.push(DeferredItem { key, ticket: logs.ticket(), opened: logs.time(), what });
+        self.0.push(DeferredItem { key, ticket: logs.ticket(), opened: logs.time(), item });
     }
 
     /// The last item, if its key is the current position of `logs`.
     pub(crate) fn last(&mut self, logs: &Sinks) -> Option<&mut T> {
         let last = self.0.last_mut().filter(|last| Some(last.key) == logs.key())?;
-        Some(&mut last.what)
+        Some(&mut last.item)
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -46,10 +46,10 @@ impl Analyzer {
                 cx.violation(Tag::Modbus, &e.to_string(), &[]);
                 return false;
             }
-            Err(Malformed::Value(what, n)) => {
+            Err(Malformed::Value(field, n)) => {
                 // Zeek checks the value of a coil only if the event has a handler.
                 if header.function != 5 || raise::wants_single_coil(cx, from) {
-                    let reason = format!("invalid value for modbus {what} {n}");
+                    let reason = format!("invalid value for modbus {field} {n}");
                     cx.violation(Tag::Modbus, &reason, &[]);
                 }
             }

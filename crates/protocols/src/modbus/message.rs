@@ -58,7 +58,7 @@ pub fn check(from: Dir, function: u8, body: &[u8]) -> Result<(), Malformed> {
         Dir::Resp => reply(function, body),
     };
     ok.map_err(Malformed::Short)?;
-    value(from, function, body).map_or(Ok(()), |(what, n)| Err(Malformed::Value(what, n)))
+    value(from, function, body).map_or(Ok(()), |(field, n)| Err(Malformed::Value(field, n)))
 }
 
 type Checked = Result<(), OutOfBound>;
@@ -173,19 +173,19 @@ fn reference(r: &mut Record<'_>) -> Checked {
 
 /// The value in a body that the function does not allow.
 fn value(from: Dir, function: u8, body: &[u8]) -> Option<(&'static str, u16)> {
-    let byte = |at: usize, what| {
-        body.get(at).filter(|n| !n.is_multiple_of(2)).map(|n| (what, u16::from(*n)))
+    let byte = |at: usize, field| {
+        body.get(at).filter(|n| !n.is_multiple_of(2)).map(|n| (field, u16::from(*n)))
     };
     match (function, from) {
         (3, Dir::Resp) => byte(0, "read holding register response byte count"),
         (4, Dir::Resp) => byte(0, "read input register response byte count"),
         (5, _) => {
             let n = Bytes(body.get(2..)?).u16().filter(|n| *n != 0 && *n != 0xff00)?;
-            let what = match from {
+            let field = match from {
                 Dir::Orig => "write single coil request",
                 Dir::Resp => "write single coil response",
             };
-            Some((what, n))
+            Some((field, n))
         }
         (0x10, Dir::Orig) => byte(4, "write multiple registers request byte count"),
         (0x17, Dir::Orig) => byte(8, "read write multiple registers request write byte count"),

@@ -128,7 +128,7 @@ impl Analyzer {
             self.challenge_response(cx, line);
             return;
         }
-        let parts = Parts::of(line);
+        let parts = Parts::split(line);
         self.pending.push_back(Pending {
             word: parts.word().ok_or_else(|| parts.first_or_default().to_vec()),
             has_argument: !parts.argument.is_empty(),
@@ -306,11 +306,11 @@ impl Analyzer {
     }
 
     /// Starts a command that needs a login.
-    fn begin(&mut self, what: Expecting) {
+    fn begin(&mut self, command: Expecting) {
         if self.session == Session::Transaction {
-            self.expecting = what;
+            self.expecting = command;
         } else {
-            self.out_of_sequence = Some(what);
+            self.out_of_sequence = Some(command);
         }
     }
 
@@ -334,7 +334,7 @@ impl Analyzer {
             }
             return;
         }
-        let parts = Parts::of(line);
+        let parts = Parts::split(line);
         match parts.word() {
             None => {
                 if !self.authenticating {
@@ -513,7 +513,7 @@ impl Sink for Files<'_, '_> {
     }
 
     fn limits(&self) -> Limits {
-        Limits::of(self.cx.env)
+        Limits::from_settings(self.cx.env)
     }
 
     fn end(&mut self, _depth: usize) {

@@ -137,7 +137,7 @@ pub fn trimmed(line: &[u8]) -> &[u8] {
 
 impl<'a> Parts<'a> {
     /// Splits a line.
-    pub fn of(line: &'a [u8]) -> Self {
+    pub fn split(line: &'a [u8]) -> Self {
         let line = trimmed(line);
         if line.is_empty() {
             return Self { first: None, argument: &[] };
@@ -180,11 +180,11 @@ mod tests {
 
     #[test]
     fn parts_of_lines() {
-        let parts = Parts::of(b" \tTOP  1  0 ");
+        let parts = Parts::split(b" \tTOP  1  0 ");
         assert_eq!((parts.word(), parts.argument), (Some(Word::Top), &b"1  0"[..]));
-        assert_eq!(Parts::of(b"  ").first, None);
-        assert_eq!(Parts::of(b"").first_or_default(), b"???");
-        assert_eq!(Parts::of(b"QUIT\0 x"), Parts { first: Some(b"QUIT"), argument: b"" });
+        assert_eq!(Parts::split(b"  ").first, None);
+        assert_eq!(Parts::split(b"").first_or_default(), b"???");
+        assert_eq!(Parts::split(b"QUIT\0 x"), Parts { first: Some(b"QUIT"), argument: b"" });
         assert_eq!(Mechanism::parse(b"LOGIN"), Mechanism::Login);
         assert_eq!(Mechanism::parse(b"CRAM-MD5"), Mechanism::Other);
     }
@@ -192,7 +192,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_line_does(line in prop::collection::vec(any::<u8>(), 0..40)) {
-            let parts = Parts::of(&line);
+            let parts = Parts::split(&line);
             prop_assert!(parts.first.is_none_or(|w| !w.is_empty() && !w.contains(&b' ')));
             prop_assert!(!parts.argument.starts_with(b" ") && !parts.argument.ends_with(b" "));
         }

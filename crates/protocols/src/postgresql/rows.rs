@@ -228,8 +228,8 @@ impl Pending {
         }
     }
 
-    fn set_frontend(&mut self, what: &'static str) {
-        self.frontend = Some(what);
+    fn set_frontend(&mut self, kind: &'static str) {
+        self.frontend = Some(kind);
     }
 
     fn query(&mut self, text: &[u8]) {
@@ -238,14 +238,14 @@ impl Pending {
     }
 
     /// Sets the server's message of the row.
-    fn set_backend(&mut self, what: &str) {
-        self.backend = what.as_bytes().to_vec();
+    fn set_backend(&mut self, kind: &str) {
+        self.backend = kind.as_bytes().to_vec();
     }
 
     /// Appends a message of the server.
-    fn add_backend(&mut self, what: &str) {
+    fn add_backend(&mut self, kind: &str) {
         let between = if self.backend.is_empty() { "" } else { "," };
-        append(&mut self.backend, &[between.as_bytes(), what.as_bytes()]);
+        append(&mut self.backend, &[between.as_bytes(), kind.as_bytes()]);
     }
 
     /// Appends to the argument of the server's messages.

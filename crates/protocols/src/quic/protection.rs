@@ -40,7 +40,7 @@ const SALT_2: &[u8; 20] =
     b"\x0d\xed\xe3\xde\xf7\x00\xa6\xdb\x81\x93\x81\xbe\x6e\x26\x9d\xcb\xf9\xbd\x2e\xd9";
 
 impl KeyDerivation {
-    fn of(version: u32) -> Self {
+    fn for_version(version: u32) -> Self {
         if version == VERSION_2 {
             let (key, iv, header) = (b"quicv2 key", b"quicv2 iv", b"quicv2 hp");
             return Self { salt: SALT_2, key, iv, header };
@@ -66,7 +66,7 @@ impl Keys {
     /// Derives the keys of the side `from` from the client's first destination connection id.
     /// Unknown versions are treated as version 1.
     pub fn initial(version: u32, id: &[u8], from: Dir) -> Self {
-        let derivation = KeyDerivation::of(version);
+        let derivation = KeyDerivation::for_version(version);
         let (_, initial) = Hkdf::<Sha256>::extract(Some(derivation.salt), id);
         let label: &[u8] = if from.is_orig() { b"client in" } else { b"server in" };
         let secret: [u8; 32] = expand(&initial, label);

@@ -76,7 +76,7 @@ impl Value for Name {
     fn put<E: Encoder>(&self, e: &mut E) {
         match self {
             Self::Known(name) => e.plain(name.as_bytes()),
-            Self::Unknown(what, n) => e.plain(format!("{what}-{n}").as_bytes()),
+            Self::Unknown(kind, n) => e.plain(format!("{kind}-{n}").as_bytes()),
         }
     }
 }
@@ -98,8 +98,8 @@ impl Value for Keyboard {
     }
 }
 
-fn name(what: &'static str, n: u32, known: Option<&'static str>) -> Name {
-    known.map_or(Name::Unknown(what, n), Name::Known)
+fn name(kind: &'static str, n: u32, known: Option<&'static str>) -> Name {
+    known.map_or(Name::Unknown(kind, n), Name::Known)
 }
 
 fn build(n: u32) -> Name {

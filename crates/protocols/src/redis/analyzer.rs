@@ -304,7 +304,7 @@ fn raise_command(cx: &mut Context<'_>, command: &Command) {
     let word = |at: usize| command.words.get(at).map(Vec::as_slice);
     match command.lower().as_bytes() {
         b"set" => {
-            if let Some(set) = events::set(command) {
+            if let Some(set) = events::set_record(command) {
                 cx.raise(|c| events::Set { c, command: set });
             }
         }
@@ -329,7 +329,7 @@ fn raise_command(cx: &mut Context<'_>, command: &Command) {
         }
         _ => {}
     }
-    cx.raise(|c| events::CommandSeen { c, cmd: events::any(command) });
+    cx.raise(|c| events::CommandSeen { c, cmd: events::command_record(command) });
 }
 
 #[cold]

@@ -38,7 +38,7 @@ impl Command {
 
     /// The command's name in lower case.
     pub fn lower(&self) -> Name {
-        Name::of(self.name())
+        Name::new(self.name())
     }
 
     /// The key that the command accesses.
@@ -76,7 +76,7 @@ pub struct Name {
 }
 
 impl Name {
-    fn of(name: &[u8]) -> Self {
+    fn new(name: &[u8]) -> Self {
         let mut lower = Self::default();
         if let Some(bytes) = lower.bytes.get_mut(..name.len()) {
             bytes.copy_from_slice(name);
@@ -270,25 +270,26 @@ mod tests {
         Ok(out)
     }
 
-    fn one(data: &[u8]) -> Command {
+    fn parse_one(data: &[u8]) -> Command {
         all(&[data]).unwrap().remove(0)
     }
 
     #[test]
     fn lists_and_lines() {
-        let c = one(b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$4\r\na\r\nb\r\n");
+        let c = parse_one(b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$4\r\na\r\nb\r\n");
         assert_eq!(
             (c.name(), c.key(), c.value()),
             (&b"SET"[..], Some(&b"k"[..]), Some(&b"a\r\nb"[..]))
         );
-        let c = one(b"set  k\t\"a \\\" b\" 'x y'\r\n");
+        let c = parse_one(b"set  k\t\"a \\\" b\" 'x y'\r\n");
         assert_eq!((c.key(), c.value(), c.count), (Some(&b"k"[..]), Some(&b"\"a \\\" b\""[..]), 4));
-        let c = one(b"*1\r\n$4\r\nPING\r\n");
+        let c = parse_one(b"*1\r\n$4\r\nPING\r\n");
         assert_eq!((c.name(), c.key()), (&b"PING"[..], None));
-        assert_eq!(one(b"*2\r\n$3\r\nget\r\n$0\r\n\r\n").key(), Some(&b""[..]));
-        assert_eq!(one(b"bitop and d a b\r\n").key(), Some(&b"d"[..]));
-        assert_eq!(one(b"blmpop 1 2 a b\r\n").key(), Some(&b"a"[..]));
-        let c = one(b"*6\r\n$1\r\na\r\n$1\r\nb\r\n$1\r\nc\r\n$1\r\nd\r\n$1\r\ne\r\n$1\r\nf\r\n");
+        assert_eq!(parse_one(b"*2\r\n$3\r\nget\r\n$0\r\n\r\n").key(), Some(&b""[..]));
+        assert_eq!(parse_one(b"bitop and d a b\r\n").key(), Some(&b"d"[..]));
+        assert_eq!(parse_one(b"blmpop 1 2 a b\r\n").key(), Some(&b"a"[..]));
+        let c =
+            parse_one(b"*6\r\n$1\r\na\r\n$1\r\nb\r\n$1\r\nc\r\n$1\r\nd\r\n$1\r\ne\r\n$1\r\nf\r\n");
         assert_eq!((c.words.len(), c.count), (MAX_WORDS, 6));
     }
 
@@ -297,7 +298,7 @@ mod tests {
         let mut data = format!("*2\r\n$3\r\nGET\r\n${}\r\n", 100_000).into_bytes();
         data.extend([b'k'; 100_000]);
         data.extend(b"\r\n");
-        assert_eq!(one(&data).key(), Some(&[b'k'; MAX_KEPT][..]));
+        assert_eq!(parse_one(&data).key(), Some(&[b'k'; MAX_KEPT][..]));
     }
 
     #[test]

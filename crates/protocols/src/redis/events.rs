@@ -13,7 +13,7 @@ gannet_event::enumeration!(Known = "Redis::RedisCommand", |known| known.0);
 
 impl Known {
     /// The command with this name in lower case.
-    fn of(name: &[u8]) -> Option<Self> {
+    fn from_name(name: &[u8]) -> Option<Self> {
         Some(Self(match name {
             b"append" => "Redis::RedisCommand_APPEND",
             b"auth" => "Redis::RedisCommand_AUTH",
@@ -234,18 +234,18 @@ gannet_event::events! {
 }
 
 /// The record of a command.
-pub(super) fn any(command: &Command) -> AnyCommand<'_> {
+pub(super) fn command_record(command: &Command) -> AnyCommand<'_> {
     AnyCommand {
         raw: command.words.iter().map(Vec::as_slice).collect(),
         name: command.name(),
         key: command.key(),
         value: command.value(),
-        known: Known::of(command.lower().as_bytes()),
+        known: Known::from_name(command.lower().as_bytes()),
     }
 }
 
 /// The record of SET, if it has a key and a value (redis.io, "SET").
-pub(super) fn set(command: &Command) -> Option<SetCommand<'_>> {
+pub(super) fn set_record(command: &Command) -> Option<SetCommand<'_>> {
     let mut set = SetCommand { key: command.key()?, value: command.value()?, ..Default::default() };
     let mut words = command.words.iter().skip(3);
     while let Some(word) = words.next() {

@@ -132,7 +132,7 @@ impl<P: Program> Analyzer<P> {
         }
         if let Some(PendingCall { call, .. }) = self.calls.get_mut(&xid) {
             // The call is a retransmission.
-            if !call.is(x.rest()) {
+            if !call.has_bytes(x.rest()) {
                 Self::weird(cx, "RPC_rexmit_inconsistency");
             }
             (call.start, call.last) = (start, cx.now);

@@ -124,7 +124,7 @@ impl Call {
     }
 
     /// Whether `bytes` are those of this call.
-    pub fn is(&self, bytes: &[u8]) -> bool {
+    pub fn has_bytes(&self, bytes: &[u8]) -> bool {
         self.len == bytes.len() && self.digest == digest(bytes)
     }
 }
@@ -233,7 +233,7 @@ pub(super) mod tests {
         assert_eq!(parsed.cred, cred);
         let cred = Credential { groups: vec![24, 0x8000_0001], ..cred };
         assert_eq!(cred.signed_groups(), [24, 0xffff_ffff_8000_0001]);
-        assert!(parsed.is(&bytes) && !parsed.is(&call(100_003, 3, 1, b"argz")));
+        assert!(parsed.has_bytes(&bytes) && !parsed.has_bytes(&call(100_003, 3, 1, b"argz")));
     }
 
     #[test]

@@ -12,7 +12,7 @@ macro_rules! named {
 
         impl $name {
             /// The value of a number; `None` if the number has no name.
-            pub fn of(number: u32) -> Option<Self> {
+            pub fn from_number(number: u32) -> Option<Self> {
                 [$( $number ),*].contains(&number).then_some(Self(number))
             }
         }

@@ -69,7 +69,7 @@ impl Rows {
     /// Ends the rows with the connection.
     pub(super) fn finish(&mut self, cx: &mut Context<'_>) {
         if self.is_stored {
-            cx.env.smb.rows.leave(cx.conn.uid);
+            cx.env.smb.rows.connection_ended(cx.conn.uid);
         }
     }
 }

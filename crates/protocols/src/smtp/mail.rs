@@ -114,7 +114,7 @@ impl Sink for Mail<'_, '_> {
     }
 
     fn limits(&self) -> Limits {
-        Limits::of(self.cx.env)
+        Limits::from_settings(self.cx.env)
     }
 
     fn end(&mut self, _depth: usize) {

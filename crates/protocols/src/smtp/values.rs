@@ -41,12 +41,12 @@ pub(super) fn starts_with_ignore_case(text: &[u8], word: &[u8]) -> bool {
     text.get(..word.len()).is_some_and(|t| t.eq_ignore_ascii_case(word))
 }
 
-/// Removes `what`, and a semicolon after it, from an address to which it was appended.
-pub(super) fn without(address: &[u8], what: &[u8]) -> Vec<u8> {
+/// Removes `part`, and a semicolon after it, from an address to which it was appended.
+pub(super) fn without(address: &[u8], part: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(address.len());
     let mut rest = address;
     while let Some((&b, tail)) = rest.split_first() {
-        if let Some(after) = rest.strip_prefix(what) {
+        if let Some(after) = rest.strip_prefix(part) {
             rest = after.strip_prefix(b";").unwrap_or(after);
         } else {
             out.push(b);

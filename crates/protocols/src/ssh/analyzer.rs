@@ -61,11 +61,11 @@ enum State {
 impl Analyzer {
     /// Creates the analyzer of a new connection.
     pub fn new(cx: &mut Context<'_>) -> Self {
-        Self::of(Rows::default(), false, Limits::of(cx))
+        Self::with_rows(Rows::default(), false, Limits::from_settings(cx))
     }
 
     /// The initial state, before any data.
-    fn of(rows: Rows, compresses: bool, limits: Limits) -> Self {
+    fn with_rows(rows: Rows, compresses: bool, limits: Limits) -> Self {
         let side = || Side {
             state: State::Version,
             version: None,
@@ -206,7 +206,7 @@ impl Analyzer {
         let (client, server) = if from.is_orig() { (own, other) } else { (other, own) };
         self.compresses = compresses(&client, &server);
         if let Some(name) = client.kex_algorithms.common(&server.kex_algorithms) {
-            match Kex::of(name) {
+            match Kex::from_name(name) {
                 Some(kex) => {
                     self.side[0].state = State::Kex(kex);
                     self.side[1].state = State::Kex(kex);
@@ -329,7 +329,7 @@ impl Analyze for Analyzer {
 
     fn suspend(&mut self, _cx: &mut Context<'_>) -> bool {
         self.rows.reset_lists();
-        *self = Self::of(std::mem::take(&mut self.rows), self.compresses, self.limits);
+        *self = Self::with_rows(std::mem::take(&mut self.rows), self.compresses, self.limits);
         true
     }
 

@@ -26,7 +26,7 @@ pub(super) struct Limits {
 
 impl Limits {
     /// The limits of a new connection. A limit of 0 means unlimited.
-    pub(super) fn of(cx: &Context<'_>) -> Self {
+    pub(super) fn from_settings(cx: &Context<'_>) -> Self {
         let value = |name, default: u64| match cx.env.setting(name, default) {
             0 => u64::from(u32::MAX),
             value => value,

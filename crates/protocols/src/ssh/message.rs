@@ -207,7 +207,7 @@ pub enum Kex {
 
 impl Kex {
     /// The kind of an algorithm; `None` if its name is unknown.
-    pub fn of(name: &[u8]) -> Option<Self> {
+    pub fn from_name(name: &[u8]) -> Option<Self> {
         match name {
             b"rsa1024-sha1" | b"rsa2048-sha256" => Some(Self::Rsa),
             b"diffie-hellman-group1-sha1"
@@ -451,8 +451,8 @@ pub(super) mod tests {
             (Kex::Ecc.excess(&long, MAX_STRING), Kex::Ecc.excess(&p(31), MAX_STRING)),
             (Some(0xff00_0000), None)
         );
-        assert_eq!(Kex::of(b"curve25519-sha256@libssh.org"), Some(Kex::Ecc));
-        assert_eq!(Kex::of(b"curve448-sha512"), None);
+        assert_eq!(Kex::from_name(b"curve25519-sha256@libssh.org"), Some(Kex::Ecc));
+        assert_eq!(Kex::from_name(b"curve448-sha512"), None);
     }
 
     #[test]

@@ -128,9 +128,9 @@ impl Hear<SshCapabilities<'_>> for Rows {
         let Some(session) = &mut self.0 else { return };
         let own = &event.capabilities;
         match &session.first {
-            None => session.first = Some(Lists::of(own)),
+            None => session.first = Some(Lists::from_capabilities(own)),
             Some(first) if first.is_server == own.is_server => {}
-            Some(first) => session.algorithms = Some(Algorithms::of(first, own)),
+            Some(first) => session.algorithms = Some(Algorithms::negotiate(first, own)),
         }
     }
 }
@@ -153,7 +153,7 @@ impl Hear<SshAuthAttempted> for Rows {
 
 impl<const N: usize> Parts<N> {
     /// Builds texts by calling `append` for each; `bytes` is the expected total length.
-    fn of(bytes: usize, mut append: impl FnMut(usize, &mut Vec<u8>)) -> Self {
+    fn build(bytes: usize, mut append: impl FnMut(usize, &mut Vec<u8>)) -> Self {
         let (mut text, mut ends) = (Vec::with_capacity(bytes), [0; N]);
         for (at, end) in ends.iter_mut().enumerate() {
             append(at, &mut text);
@@ -182,10 +182,10 @@ fn lists<'a>(all: &Capabilities<'a>) -> [Names<'a>; 8] {
 }
 
 impl Lists {
-    fn of(all: &Capabilities<'_>) -> Self {
+    fn from_capabilities(all: &Capabilities<'_>) -> Self {
         let lists = lists(all);
         let bytes = lists.iter().map(Names::len).sum();
-        let parts = Parts::of(bytes, |at, text| {
+        let parts = Parts::build(bytes, |at, text| {
             for (index, name) in lists[at].iter().enumerate() {
                 if index > 0 {
                     text.push(b',');
@@ -199,7 +199,7 @@ impl Lists {
 
 impl Algorithms {
     /// Negotiates the algorithms of two sides; `first` was seen before `own`.
-    fn of(first: &Lists, own: &Capabilities<'_>) -> Self {
+    fn negotiate(first: &Lists, own: &Capabilities<'_>) -> Self {
         let second = lists(own);
         // The stored names are those within the limits.
         let first_list = |at: usize| Names::new(first.parts.get(at), usize::MAX);
@@ -208,7 +208,7 @@ impl Algorithms {
             let found = if first.is_server { other.common(&one) } else { one.common(&other) };
             found.unwrap_or(b"Algorithm negotiation failed")
         };
-        Self(Parts::of(128, |at, text| {
+        Self(Parts::build(128, |at, text| {
             let (up, down) = match at {
                 3 => (common(0), common(0)),
                 4 => (common(1), common(1)),

@@ -310,7 +310,7 @@ impl Analyzer {
         };
         let handshake = &self.core.handshake;
         let randoms = handshake.randoms.as_deref().copied().unwrap_or_default();
-        let role = Role::of(from, handshake.is_flipped);
+        let role = Role::of_sender(from, handshake.is_flipped);
         decryption.record(cx, role, handshake.cipher, &randoms, version, data);
     }
 

@@ -107,7 +107,7 @@ impl Core {
 
     /// The role of a side.
     pub(super) fn role(&self, from: Dir) -> Role {
-        Role::of(from, self.handshake.is_flipped)
+        Role::of_sender(from, self.handshake.is_flipped)
     }
 
     /// Confirms the protocol.

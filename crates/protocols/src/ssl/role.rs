@@ -20,7 +20,7 @@ pub(super) enum Role {
 
 impl Role {
     /// The role of the sender `from`, whose connection may have the wrong direction.
-    pub(super) fn of(from: Dir, is_flipped: bool) -> Self {
+    pub(super) fn of_sender(from: Dir, is_flipped: bool) -> Self {
         if (from == Dir::Orig) != is_flipped { Self::Client } else { Self::Server }
     }
 }

@@ -145,7 +145,7 @@ impl AnalyzerIds {
 
     /// The number of an analyzer; an analyzer that is part of another one gets its number on first
     /// use.
-    pub(crate) fn of(&mut self, events: &mut Events, conn: &Conn, tag: Tag) -> u64 {
+    pub(crate) fn number(&mut self, events: &mut Events, conn: &Conn, tag: Tag) -> u64 {
         if let Some(entry) = self.entry(conn, tag) {
             return entry.id;
         }
@@ -237,22 +237,22 @@ mod tests {
             (conn(0, Proto::Tcp), conn(1, Proto::Icmp), conn(2, Proto::Udp));
         assert_eq!(ids.begin(events, &mut a, &[Tag::Http, Tag::Socks]), (1, 7));
         assert_eq!(
-            [Tag::Detector, Tag::Http, Tag::Socks].map(|t| ids.of(events, &a, t)),
+            [Tag::Detector, Tag::Http, Tag::Socks].map(|t| ids.number(events, &a, t)),
             [2, 3, 6]
         );
         assert_eq!(ids.begin(events, &mut b, &[]), (8, 9));
         ids.begin(events, &mut c, &[Tag::Dns]);
-        assert_eq!(ids.of(events, &c, Tag::Dns), 12);
+        assert_eq!(ids.number(events, &c, Tag::Dns), 12);
         // An analyzer that is detected later follows, and a restarted one gets a new number.
         ids.start(events, &mut a, Tag::Http);
         ids.start(events, &mut a, Tag::Ssl);
-        assert_eq!([Tag::Http, Tag::Ssl].map(|t| ids.of(events, &a, t)), [3, 14]);
+        assert_eq!([Tag::Http, Tag::Ssl].map(|t| ids.number(events, &a, t)), [3, 14]);
         ids.stop(&a, Tag::Http);
-        assert_eq!(ids.of(events, &a, Tag::Http), 3);
+        assert_eq!(ids.number(events, &a, Tag::Http), 3);
         ids.start(events, &mut a, Tag::Http);
-        assert_eq!(ids.of(events, &a, Tag::Http), 15);
+        assert_eq!(ids.number(events, &a, Tag::Http), 15);
         events.skip_numbers(2);
-        assert_eq!(ids.of(events, &a, Tag::Ssh), 20);
+        assert_eq!(ids.number(events, &a, Tag::Ssh), 20);
         assert_eq!([1, 2].map(|_| ids.count_violation(&a, Tag::Ssh)), [1, 2]);
         // Analyzers nested in another one have their own numbers.
         let [one, two] = [1, 2].map(|_| ids.instance(events, a.uid, Tag::DceRpc));
@@ -271,12 +271,12 @@ mod tests {
         ids.start(events, &mut conn, Tag::Detector);
         assert!(ids.conns.is_empty());
         assert_eq!(ids.tag(&conn, 2), Some(Tag::Detector));
-        assert_eq!(ids.of(events, &conn, Tag::Detector), 2);
+        assert_eq!(ids.number(events, &conn, Tag::Detector), 2);
         // One within a tunnel coexists with it.
         ids.start(events, &mut conn, Tag::Detector);
-        assert_eq!(ids.of(events, &conn, Tag::Detector), 4);
+        assert_eq!(ids.number(events, &conn, Tag::Detector), 4);
         ids.stop(&conn, Tag::Detector);
         ids.start(events, &mut conn, Tag::Detector);
-        assert_eq!(ids.of(events, &conn, Tag::Detector), 5);
+        assert_eq!(ids.number(events, &conn, Tag::Detector), 5);
     }
 }

@@ -63,7 +63,7 @@ impl Rows {
     fn begin(cx: &mut Context<'_>, writes: bool, filename: &[u8], mode: &[u8]) {
         let id = cx.conn.id;
         let transfer = Transfer::new((cx.now, cx.conn.uid, id), writes, filename, mode);
-        let [key, _] = Key::of(&id);
+        let [key, _] = Key::for_connection(&id);
         let Some(transfers) = cx.env.shared::<Transfers>() else { return };
         if let Some(over) = transfers.add(key, transfer) {
             over.write(cx);

@@ -29,7 +29,7 @@ pub(super) struct Key {
 impl Key {
     /// The keys of the transfers to which a connection may belong: as its request, and as its
     /// contents.
-    pub(super) fn of(id: &ConnId) -> [Self; 2] {
+    pub(super) fn for_connection(id: &ConnId) -> [Self; 2] {
         [
             Self { client: (id.orig_h, id.orig_p), server: id.resp_h },
             Self { client: (id.resp_h, id.resp_p), server: id.orig_h },
@@ -73,7 +73,7 @@ impl Transfers {
     /// The transfer that a connection belongs to. If several connections have the client's port,
     /// the first one with contents belongs to the transfer.
     pub(super) fn find(&mut self, id: &ConnId, uid: Uid) -> Option<(Key, &mut Transfer)> {
-        let key = Key::of(id).into_iter().find(|key| self.all.contains_key(key))?;
+        let key = Key::for_connection(id).into_iter().find(|key| self.all.contains_key(key))?;
         let transfer = self.all.get_mut(&key)?;
         transfer.uid_data.is_none_or(|data| data == uid).then_some((key, transfer))
     }

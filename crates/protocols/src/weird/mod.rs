@@ -182,7 +182,7 @@ pub struct Item {
 }
 
 impl Item {
-    fn is(&self, now: Time, subject: &Subject, what: &Report<'_>) -> bool {
+    fn is_repeated_by(&self, now: Time, subject: &Subject, what: &Report<'_>) -> bool {
         let Report { name, addl, source, in_tunnel } = *what;
         (self.name, self.source, self.in_tunnel) == (name, source, in_tunnel)
             && (self.now, &self.subject, &*self.addl) == (now, subject, addl)
@@ -253,7 +253,7 @@ impl Weirds {
         }
         let subject =
             Subject { uid: Some(conn.uid), id: Some(conn.id), proto: Some(conn.proto), file: None };
-        self.any(logs, now, &subject, &Report { name, addl, source, in_tunnel: false });
+        self.handle(logs, now, &subject, &Report { name, addl, source, in_tunnel: false });
     }
 
     /// Reports a weird of a connection whose state was removed.
@@ -266,7 +266,7 @@ impl Weirds {
         what: &PacketWeird<'_>,
     ) {
         let subject = Subject { uid: Some(uid), id: Some(id), proto: None, file: None };
-        self.any(logs, now, &subject, &what.report());
+        self.handle(logs, now, &subject, &what.report());
     }
 
     /// Reports a weird of two hosts.
@@ -281,7 +281,7 @@ impl Weirds {
         let id = ConnId { orig_h: src, resp_h: dst, orig_p: 0, resp_p: 0 };
         let proto = Some(Proto::Unknown);
         let subject = Subject { uid: None, id: Some(id), proto, file: None };
-        self.any(logs, now, &subject, &what.report());
+        self.handle(logs, now, &subject, &what.report());
     }
 
     /// Reports a weird without subject.
@@ -292,12 +292,12 @@ impl Weirds {
     /// Like [`net`](Self::net), with details as they are on the wire.
     pub fn net_bytes(&mut self, logs: &mut Sinks, now: Time, name: &'static str, addl: &[u8]) {
         let subject = NO_SUBJECT;
-        self.any(logs, now, &subject, &Report { name, addl, source: None, in_tunnel: false });
+        self.handle(logs, now, &subject, &Report { name, addl, source: None, in_tunnel: false });
     }
 
     /// Reports a weird of a packet without IP header.
     pub fn packet(&mut self, logs: &mut Sinks, now: Time, what: &PacketWeird<'_>) {
-        self.any(logs, now, &NO_SUBJECT, &what.report());
+        self.handle(logs, now, &NO_SUBJECT, &what.report());
     }
 
     /// Reports a weird of a file.
@@ -307,11 +307,11 @@ impl Weirds {
         let addl = if addl.is_empty() { fuid.to_string() } else { format!("{fuid}: {addl}") };
         let subject = Subject { file: Some(is_sampled_out), ..NO_SUBJECT };
         let what = Report { name, addl: addl.as_bytes(), source, in_tunnel: false };
-        self.any(logs, now, &subject, &what);
+        self.handle(logs, now, &subject, &what);
     }
 
     #[inline]
-    fn any(&mut self, logs: &mut Sinks, now: Time, subject: &Subject, what: &Report<'_>) {
+    fn handle(&mut self, logs: &mut Sinks, now: Time, subject: &Subject, what: &Report<'_>) {
         if self.scripted && is_reported_by_scripts(what.name) {
             return;
         }
@@ -388,7 +388,7 @@ impl Weirds {
         // One message may raise the same weird a million times.
         if logs.events.is_none_since_ticket()
             && let Some(last) = self.deferred.last(logs)
-            && last.is(now, subject, what)
+            && last.is_repeated_by(now, subject, what)
         {
             last.times += 1;
             return;
@@ -409,7 +409,7 @@ impl Weirds {
         let Item { now, subject, name, addl, source, in_tunnel, times } = item;
         let report = Report { name, addl, source: *source, in_tunnel: *in_tunnel };
         for _ in 0..*times {
-            self.any(logs, *now, subject, &report);
+            self.handle(logs, *now, subject, &report);
         }
     }
 

@@ -218,11 +218,11 @@ fn what_is_weird_again_is_left_once() {
         }
     }
     let left = part.deferred().take();
-    assert_eq!(left.iter().map(|l| l.what.times).collect::<Vec<_>>(), [30, 1, 2, 2000]);
+    assert_eq!(left.iter().map(|l| l.item.times).collect::<Vec<_>>(), [30, 1, 2, 2000]);
     // All of them count: the first 25, and each thousandth after them.
     let mut whole = Harness::new(Proto::Tcp, 80);
     for item in &left {
-        whole.env.weirds.decide(&mut whole.env.logs, &item.what);
+        whole.env.weirds.decide(&mut whole.env.logs, &item.item);
     }
     let id = |name| Key { name, in_tunnel: false, daily: false, id: NOTHING };
     assert_eq!(whole.env.weirds.seen(id("a")).count, 2032);

@@ -169,9 +169,9 @@ pub(super) fn count(text: &[u8], predicate: impl Fn(&u8) -> bool) -> usize {
     text.iter().take_while(|c| predicate(c)).count()
 }
 
-/// Offset of the first occurrence of `what` in `text`.
-pub(super) fn find(text: &[u8], what: &[u8]) -> Option<usize> {
-    memchr::memmem::find(text, what)
+/// Offset of the first occurrence of `needle` in `text`.
+pub(super) fn find(text: &[u8], needle: &[u8]) -> Option<usize> {
+    memchr::memmem::find(text, needle)
 }
 
 #[cfg(test)]

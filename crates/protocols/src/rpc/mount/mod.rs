@@ -85,7 +85,7 @@ impl Program for Mount {
             status = MountStatus::UNKNOWN;
             if x.left() >= 4 {
                 let number = x.u32();
-                match MountStatus::of(number) {
+                match MountStatus::from_number(number) {
                     Some(known) => status = known,
                     None => Self::weird(cx, "invalid_mount_status", number),
                 }
@@ -113,7 +113,7 @@ impl Program for Mount {
                 }
             }
             (number, _) => {
-                let Some(proc) = Proc::of(number).filter(|_| number < proc::END) else {
+                let Some(proc) = Proc::from_number(number).filter(|_| number < proc::END) else {
                     return false;
                 };
                 x.skip_rest();
@@ -140,7 +140,7 @@ fn mounted<'a>(cx: &mut Context<'_>, x: &mut Xdr<'a>, status: MountStatus) -> Mo
     let mut flavors = Vec::new();
     for _ in 0..count.min(MAX_FLAVORS) {
         let number = x.u32();
-        match AuthFlavor::of(number) {
+        match AuthFlavor::from_number(number) {
             Some(flavor) => flavors.push(flavor),
             None => Mount::weird(cx, "unhandled_mount3_auth_flavor", number),
         }

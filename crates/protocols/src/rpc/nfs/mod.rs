@@ -136,7 +136,7 @@ impl Program for Nfs {
             status = NfsStatus::UNKNOWN;
             if x.left() >= 4 {
                 let number = x.u32();
-                match NfsStatus::of(number) {
+                match NfsStatus::from_number(number) {
                     Some(known) => status = known,
                     None => report(cx, "invalid_nfs_status", number),
                 }
@@ -229,7 +229,7 @@ impl CompletedCall<'_> {
                     r.readdir_reply(status, is_plus));
             }
             (number, _) => {
-                let Some(proc) = Proc::of(number).filter(|_| number < proc::END) else {
+                let Some(proc) = Proc::from_number(number).filter(|_| number < proc::END) else {
                     return false;
                 };
                 x.skip_rest();

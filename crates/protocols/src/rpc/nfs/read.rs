@@ -62,17 +62,17 @@ impl<'a> Reader<'_, '_, 'a> {
     }
 
     fn time_how(&mut self) -> Option<TimeHow> {
-        self.enumerator(TimeHow::of, "unhandled_nfs3_time_how")
+        self.enumerator(TimeHow::from_number, "unhandled_nfs3_time_how")
     }
 
     fn stable_how(&mut self) -> Option<StableHow> {
-        self.enumerator(StableHow::of, "unhandled_nfs3_stable_how")
+        self.enumerator(StableHow::from_number, "unhandled_nfs3_stable_how")
     }
 
     /// Decodes the attributes of a file.
     pub(super) fn fattr(&mut self) -> Fattr {
         Fattr {
-            ftype: self.enumerator(FileType::of, "unhandled_nfs3_file_type"),
+            ftype: self.enumerator(FileType::from_number, "unhandled_nfs3_file_type"),
             mode: self.x.u32(),
             nlink: self.x.u32(),
             uid: self.x.u32(),

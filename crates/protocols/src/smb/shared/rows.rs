@@ -95,7 +95,7 @@ impl LastActions {
     }
 
     /// Notes the end of a connection: its last action is kept while its files may time out.
-    pub(in crate::smb) fn leave(&mut self, uid: Uid) {
+    pub(in crate::smb) fn connection_ended(&mut self, uid: Uid) {
         if let Some(last) = self.last.get_mut(&uid) {
             last.is_over = true;
         }

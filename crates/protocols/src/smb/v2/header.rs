@@ -87,9 +87,9 @@ pub(super) fn buffers<'a>(
 }
 
 /// Reports that too many requests wait for responses, and drops them.
-pub(super) fn discarded(cx: &mut Context<'_>, core: &mut Core, what: &'static str) {
-    cx.raise(|c| Smb2DiscardedMessagesState { c, state: what });
+pub(super) fn discarded(cx: &mut Context<'_>, core: &mut Core, state: &'static str) {
+    cx.raise(|c| Smb2DiscardedMessagesState { c, state });
     let counts = core.shares.discard();
-    let addl = format!("state={what} {counts}");
+    let addl = format!("state={state} {counts}");
     cx.weird("SMB_discarded_messages_state", &addl, Some("SMB2"));
 }

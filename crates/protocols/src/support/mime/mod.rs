@@ -76,7 +76,7 @@ impl Default for Limits {
 
 impl Limits {
     /// The limits that scripts set, or the defaults.
-    pub(crate) fn of(env: &Env) -> Self {
+    pub(crate) fn from_settings(env: &Env) -> Self {
         Self {
             depth: env.limit_setting("MIME::max_depth", MAX_DEPTH),
             header: env.limit_setting("MIME::max_header_bytes", MAX_HEADER),
