@@ -369,7 +369,7 @@ impl Context<'_> {
 
     /// Notes that event handlers run immediately, as in Zeek when it raises `get_file_handle`:
     /// those of an earlier violation remove its analyzer.
-    pub(crate) fn note_handled(&mut self) {
+    pub(crate) fn note_handlers_ran(&mut self) {
         let is_handled = matches!(self.requests.last(), None | Some(Request::Handled));
         if !is_handled && self.requests.iter().any(|r| matches!(r, Request::Violation { .. })) {
             self.requests.push(Request::Handled);
@@ -447,7 +447,7 @@ impl Context<'_> {
 
     /// Reports an ASN.1 integer of more than eight bytes, which counts as 0. Zeek's weird names no
     /// connection.
-    pub(crate) fn long_number(&mut self, bytes: usize) {
+    pub(crate) fn report_long_integer(&mut self, bytes: usize) {
         let (env, name) = (&mut *self.env, "asn_binary_to_int64_shift_too_large");
         env.weirds.net(&mut env.logs, self.now, name, &bytes.to_string());
     }
@@ -463,7 +463,7 @@ impl Context<'_> {
 
     /// Raises `get_file_handle` for an analyzer's data. Handlers run immediately, as in Zeek.
     pub(crate) fn raise_file_handle(&mut self, tag: Tag, from: Dir) {
-        self.note_handled();
+        self.note_handlers_ran();
         if self.wants::<GetFileHandle>() {
             let is_orig = from.is_orig();
             self.raise(|c| GetFileHandle { tag, c, is_orig });
@@ -474,18 +474,18 @@ impl Context<'_> {
 
     /// Like [`raise_file_handle`](Self::raise_file_handle), for data that belongs to no known
     /// file.
-    pub(crate) fn raise_file_handle_of_none(&mut self, tag: Tag, from: Dir) {
+    pub(crate) fn raise_handle_without_file(&mut self, tag: Tag, from: Dir) {
         if self.env.logs.events.any() {
             self.raise_file_handle(tag, from);
         } else {
-            self.note_handled();
+            self.note_handlers_ran();
         }
     }
 
-    /// Like [`raise_file_handle_of_none`](Self::raise_file_handle_of_none), for both sides.
+    /// Like [`raise_handle_without_file`](Self::raise_handle_without_file), for both sides.
     pub(crate) fn raise_file_handles(&mut self, tag: Tag) {
-        self.raise_file_handle_of_none(tag, Dir::Orig);
-        self.raise_file_handle_of_none(tag, Dir::Resp);
+        self.raise_handle_without_file(tag, Dir::Orig);
+        self.raise_handle_without_file(tag, Dir::Resp);
     }
 
     /// Lets the analyzer of a datagram connection check every `seconds` seconds whether the
@@ -530,7 +530,7 @@ impl Context<'_> {
 
     /// Like [`file_start`](Self::file_start), for a file that is delivered completely in one call
     /// and is named by `ordinal`. The limit of open files does not apply to it.
-    pub(crate) fn whole_file_start(&mut self, start: FileStart, ordinal: u64) -> FileId {
+    pub(crate) fn complete_file_start(&mut self, start: FileStart, ordinal: u64) -> FileId {
         let id = self.add_file(start, ordinal);
         self.raise_file(id);
         id
@@ -553,7 +553,7 @@ impl Context<'_> {
             let c = mention(&mut env.logs, self.conn);
             env.files.raise_new(&mut env.logs, id, Some(c));
         }
-        self.note_handled();
+        self.note_handlers_ran();
     }
 
     /// Delivers more bytes of a file, in order.

@@ -107,7 +107,7 @@ impl Decider {
     }
 
     /// Applies commands that change the sampling of weirds, as the shards do.
-    pub fn sample(&mut self, commands: &[Command]) {
+    pub fn configure_sampling(&mut self, commands: &[Command]) {
         for command in commands {
             match command {
                 Command::Setting { name, value } => {

@@ -349,7 +349,7 @@ impl Env {
 
     /// Notes that this environment is one of several shards, and that the global shard is another
     /// one.
-    pub fn leave_global(&mut self) {
+    pub fn set_sharded(&mut self) {
         self.tunnels.never_expire();
         self.dhcp.never_expire();
     }

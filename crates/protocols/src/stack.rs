@@ -105,14 +105,14 @@ pub struct Stack {
     port: u16,
     waiting: Waiting,
     /// The analyzer that was removed because it needs no more data: it does not start again.
-    read: Option<Tag>,
+    finished: Option<Tag>,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Waiting {
     /// Everything was started.
     #[default]
-    No,
+    Nothing,
     /// Analyzers by port are still to be created.
     ByPort,
     /// The analyzer for which another connection announced this one is still to be created.
@@ -206,7 +206,7 @@ impl Stack {
     /// Whether there is no analyzer, and none is to be created.
     #[inline]
     fn is_done(&self) -> bool {
-        self.entries.is_empty() && self.waiting == Waiting::No
+        self.entries.is_empty() && self.waiting == Waiting::Nothing
     }
 
     /// Raises the events of analyzers that another connection or a script announced.
@@ -313,7 +313,7 @@ impl Session<'_> {
             return;
         }
         if prevent {
-            self.stack.read = Some(tag);
+            self.stack.finished = Some(tag);
         }
     }
 
@@ -351,14 +351,14 @@ impl Session<'_> {
     /// be one of them.
     #[inline]
     fn start_waiting(&mut self, conn: &mut Conn) -> bool {
-        self.stack.waiting != Waiting::No && self.create_waiting(conn)
+        self.stack.waiting != Waiting::Nothing && self.create_waiting(conn)
     }
 
     #[inline(never)]
     fn create_waiting(&mut self, conn: &mut Conn) -> bool {
         let waiting = std::mem::take(&mut self.stack.waiting);
         match waiting {
-            Waiting::No => return false,
+            Waiting::Nothing => return false,
             Waiting::Expected(tag) => self.add_announced(conn, tag),
             Waiting::Idle(released) => {
                 self.restore(conn, released);
@@ -582,7 +582,7 @@ impl Session<'_> {
 
     /// Creates an analyzer and delivers earlier data to it.
     fn start(&mut self, conn: &mut Conn, tag: Tag, replay: Option<&Replay>) {
-        let present = self.stack.read == Some(tag)
+        let present = self.stack.finished == Some(tag)
             || self.stack.entries.iter().any(|e| e.tag == tag && !e.is_suspended);
         // A detector within a tunnel coexists with the one of the connection.
         if present && tag != Tag::Detector {
@@ -747,7 +747,7 @@ impl Session<'_> {
             entry.analyzer.finish(&mut cx);
             self.stack.entries.remove(at);
             if !may_return {
-                self.stack.read = Some(tag);
+                self.stack.finished = Some(tag);
             }
         }
         self.env.is_removing = false;

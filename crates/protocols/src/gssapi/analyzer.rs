@@ -51,7 +51,7 @@ impl Inner {
             }
             Part::Ntlm(message) => self.ntlm.deliver(cx, &mut logins.ntlm, message),
             Part::Kerberos(message) => self.krb.deliver(cx, &mut logins.krb, from, message),
-            Part::Long(bytes) => cx.long_number(bytes),
+            Part::Long(bytes) => cx.report_long_integer(bytes),
         });
         if let Err(e) = whole {
             let reason = e.to_string();

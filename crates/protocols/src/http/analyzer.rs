@@ -443,7 +443,7 @@ impl Analyze for Analyzer {
         let lone_cr_told = self.lone_cr_told;
         *self = Self { exchanges, lone_cr_told, is_gone: true, ..Self::new(cx) };
         cx.raise(|c| HttpStats { c, stats });
-        cx.raise_file_handle_of_none(Tag::Http, Dir::Orig);
+        cx.raise_handle_without_file(Tag::Http, Dir::Orig);
         true
     }
 

@@ -73,7 +73,7 @@ pub(super) fn data(
 ) -> Option<(Uid, Option<FileId>)> {
     sweep(cx.env, cx.now);
     let Some(full_key) = key(cx, file) else {
-        cx.raise_file_handle_of_none(Tag::Smb, from);
+        cx.raise_handle_without_file(Tag::Smb, from);
         return None;
     };
     let long = (full_key.len() > MAX_KEY).then(|| full_key.clone());
@@ -82,7 +82,7 @@ pub(super) fn data(
     let known = cx.env.smb.files.get(&key).copied();
     let (id, is_new, started_here) = match known {
         Some(id) if !cx.env.files.is_over(id) => {
-            cx.raise_file_handle_of_none(Tag::Smb, from);
+            cx.raise_handle_without_file(Tag::Smb, from);
             (id, cx.env.files.join(&mut cx.env.logs, cx.now, id, uid, conn), None)
         }
         _ => {

@@ -424,7 +424,7 @@ impl Shares {
     /// Delivers a part of the contents of the current file.
     pub(super) fn data(&mut self, cx: &mut Context<'_>, from: Dir, offset: u64, data: &[u8]) {
         let Some(at) = self.file else {
-            return cx.raise_file_handle_of_none(Tag::Smb, from);
+            return cx.raise_handle_without_file(Tag::Smb, from);
         };
         let file = self.files.get(at);
         if let Some((fuid, new_transfer)) = files::data(cx, file, from, offset, data) {

@@ -67,7 +67,7 @@ impl Analyzer {
 
 impl Analyze for Analyzer {
     fn datagram(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8], _len: u32) {
-        let parsed = Message::parse_with(data, &mut |n| cx.long_number(n));
+        let parsed = Message::parse_with(data, &mut |n| cx.report_long_integer(n));
         let header = parsed.as_ref().map_or_else(|e| e.after_header, |_| true);
         if parsed.as_ref().is_ok_and(|m| m.has_invalid_flags) {
             cx.violation(Tag::Snmp, "Invalid v3 HeaderData msgFlags", b"");
@@ -107,7 +107,7 @@ impl Analyze for Analyzer {
         }
         for odd in &m.too_long {
             match odd {
-                TooLong::Number(n) => cx.long_number(*n),
+                TooLong::Number(n) => cx.report_long_integer(*n),
                 TooLong::SubIdentifier(n) => {
                     let (env, addl) = (&mut *cx.env, n.to_string());
                     let name = "asn_oid_subidentifier_too_long";

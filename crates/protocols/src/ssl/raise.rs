@@ -63,7 +63,7 @@ pub(super) fn certificate(
         certificate: certificate.filter(|_| is_scripted).map(Arc::clone),
         ..FileStart::default()
     };
-    let file = cx.whole_file_start(start, u64::MAX - 1 - ordinal);
+    let file = cx.complete_file_start(start, u64::MAX - 1 - ordinal);
     if !is_scripted {
         cx.env.files.add_hashes(file);
     }

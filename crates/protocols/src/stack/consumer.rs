@@ -166,7 +166,7 @@ impl tcp::Consumer for Session<'_> {
     }
 
     fn wants_data(&self) -> bool {
-        self.stack.waiting != Waiting::No
+        self.stack.waiting != Waiting::Nothing
             || self.stack.entries.iter().any(|e| !e.is_suspended)
             || self.reports_data()
     }

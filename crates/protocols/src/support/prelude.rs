@@ -15,11 +15,11 @@ pub enum ItemEffect {
     /// TLS begins.
     Tls,
     /// TLS can no longer begin.
-    Past,
+    TooLate,
 }
 
 /// A protocol of which only the exchange before TLS is parsed.
-pub trait Preamble: Default {
+pub trait PreTls: Default {
     /// Tag of its analyzer.
     const TAG: Tag;
 
@@ -37,19 +37,19 @@ pub trait Preamble: Default {
 ///
 /// As in Zeek, each chunk of the stream is parsed independently, and a chunk with the last item is
 /// still parsed to its end.
-pub struct Prelude<T> {
+pub struct PreTlsAnalyzer<T> {
     protocol: T,
     done: bool,
 }
 
-impl<T: Preamble> Prelude<T> {
+impl<T: PreTls> PreTlsAnalyzer<T> {
     /// Creates the analyzer of a new connection.
     pub fn new(_cx: &mut Context<'_>) -> Self {
         Self { protocol: T::default(), done: false }
     }
 }
 
-impl<T: Preamble> Analyze for Prelude<T> {
+impl<T: PreTls> Analyze for PreTlsAnalyzer<T> {
     fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
         if self.done || cx.conn.is_partial() {
             return;

@@ -113,7 +113,7 @@ impl Analyzer {
         if !cx.wants::<WebsocketEstablished>() {
             return;
         }
-        cx.note_handled();
+        cx.note_handlers_ran();
         cx.env.logs.events.mark();
         cx.env.logs.events.drain();
         let uid = cx.conn.uid;

@@ -5,11 +5,11 @@ use super::tags::tags;
 use crate::Context;
 use crate::Tag;
 use crate::support::ItemEffect;
-use crate::support::Preamble;
-use crate::support::Prelude;
+use crate::support::PreTls;
+use crate::support::PreTlsAnalyzer;
 
 /// The analyzer of one connection.
-pub type Analyzer = Prelude<Session>;
+pub type Analyzer = PreTlsAnalyzer<Session>;
 
 /// State of the session.
 #[derive(Debug, Default)]
@@ -18,7 +18,7 @@ pub struct Session {
     starttls: bool,
 }
 
-impl Preamble for Session {
+impl PreTls for Session {
     const TAG: Tag = Tag::Xmpp;
 
     type Item<'a> = &'a [u8];
@@ -48,7 +48,9 @@ impl Preamble for Session {
         }
         // After these tags, TLS can no longer begin.
         match name {
-            b"success" | b"message" | b"db:result" | b"db:verify" | b"presence" => ItemEffect::Past,
+            b"success" | b"message" | b"db:result" | b"db:verify" | b"presence" => {
+                ItemEffect::TooLate
+            }
             _ => ItemEffect::More,
         }
     }
