@@ -3,12 +3,13 @@
 //! A weird has a name, and its subject is a connection, a pair of hosts, a file, or nothing. As in
 //! Zeek, two stages decide whether it becomes a row:
 //!
-//! 1. *Sampling* by name and subject: after a number of a kind only every n-th passes, until a window has passed
-//!    ([`WeirdSampling`]). All names of two hosts share one window, which starts
-//!    with the first of them. Weirds of files are sampled where they arise.
-//! 2. *Policy* by name (the private `Action`): most names have one row for each subject within
-//!    [`WINDOW`]; some only one for each originator or connection a day, a few none, and a few a
-//!    notice.log row as well. A periodic [check](Weirds::check_suppressed) finds expired entries.
+//! 1. *Sampling* by name and subject: the first weirds of a kind pass, then only every n-th, until
+//!    the window ends ([`WeirdSampling`]). All names of two hosts share one window, which starts
+//!    with the first of them. Weirds of files are sampled by file analysis.
+//! 2. *Policy* by name (the private `Action`): most names have one row per subject within
+//!    [`WINDOW`]; some have one row per originator or connection and day, some have none, and some
+//!    also have a row in notice.log. A periodic [check](Weirds::check_suppressed) finds expired
+//!    entries.
 //!
 //! A repeated weird costs one lookup in a table. The table stores at most [`MAX_ENTRIES`] pairs of
 //! name and subject; beyond that the oldest half is dropped, and dropped weirds are logged again.
