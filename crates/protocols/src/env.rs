@@ -306,7 +306,7 @@ impl Env {
     pub fn expire(&mut self, now: Time, packet: Time) {
         let (weirds, smb) = (&mut self.weirds, &mut self.smb);
         self.files.expire(&mut self.logs, now, packet, |logs, w| {
-            report_fault(weirds, smb, logs, packet, w)
+            report_fault(weirds, smb, logs, packet, w);
         });
         // Zeek checks all expiring script tables at the same times.
         if self.tunnels.expire(&mut self.logs, now, packet) {

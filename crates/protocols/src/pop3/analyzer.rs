@@ -270,7 +270,7 @@ impl Analyzer {
             Word::Ok | Word::Err => cx.weird("pop3_client_sending_server_commands", "", SOURCE),
             Word::User if authorization => self.expecting = Expecting::User,
             Word::Pass if authorization && self.expecting == Expecting::User => {
-                self.expecting = Expecting::Login
+                self.expecting = Expecting::Login;
             }
             Word::Apop if authorization => self.expecting = Expecting::Login,
             Word::Auth if authorization => {
@@ -417,7 +417,7 @@ impl Analyzer {
                 }
             }
             Expecting::Simple | Expecting::Listing | Expecting::Mail => {
-                self.session = Session::Transaction
+                self.session = Session::Transaction;
             }
             Expecting::Quit => self.session = Session::Over,
         }

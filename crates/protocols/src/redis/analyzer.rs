@@ -119,7 +119,7 @@ impl State {
                 }
             }
             (b"off", false) => {
-                self.unanswered_intervals.push_back(UnansweredCommands { begin, end: None })
+                self.unanswered_intervals.push_back(UnansweredCommands { begin, end: None });
             }
             // This command and the next one.
             (b"skip", false) => {
@@ -371,7 +371,7 @@ impl Analyze for Analyzer {
             Dir::Orig => self.is_opaque = true,
             Dir::Resp if self.is_opaque => {}
             Dir::Resp if !self.has_commands => {
-                self.report_violation(cx, "server speaks first", &[])
+                self.report_violation(cx, "server speaks first", &[]);
             }
             Dir::Resp => self.start_resync(),
         }
