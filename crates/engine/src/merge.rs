@@ -96,7 +96,7 @@ impl Merge {
 
     /// Samples weirds as the shards do after these commands.
     pub(crate) fn sample(&mut self, commands: &[Command]) {
-        self.decider.sample(commands);
+        self.decider.configure_sampling(commands);
     }
 
     /// Adds reports, by shard, and writes all rows that no later row can precede: all future rows

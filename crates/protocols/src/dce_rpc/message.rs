@@ -11,7 +11,7 @@ use crate::support::OutOfBound;
 use crate::support::Record;
 use crate::support::RecordFault;
 #[cfg(test)]
-use crate::support::said;
+use crate::support::error_text;
 
 /// Length of the common header, in bytes.
 pub const HEADER_LENGTH: usize = 16;
@@ -428,7 +428,7 @@ pub(crate) mod tests {
     fn parse_error(data: &[u8]) -> String {
         let packet = Packet::parse(data);
         let wrong = packet.and_then(|p| Ok(body(p.header, p.fragment, |_| {})?)).unwrap_err();
-        said(wrong)
+        error_text(wrong)
     }
 
     #[test]

@@ -11,9 +11,9 @@ use crate::Context;
 use crate::Piece;
 use crate::Replay;
 use crate::Tag;
-use crate::steering::DetectionLimits;
-use crate::steering::MOST_BYTES;
-use crate::steering::MOST_CHUNKS;
+use crate::activation::DetectionLimits;
+use crate::activation::MAX_BYTES;
+use crate::activation::MAX_CHUNKS;
 
 /// Value of [`Detector::chunks`] once detection has ended.
 const DONE: u8 = u8::MAX;
@@ -42,10 +42,10 @@ const SILENT_RULES: [fn(&[u8]) -> bool; 2] = [
     |d| matches!(d, [5, 0 | 1, 0..=0x13, ..]),
     |d| (4..=7).any(|n| d.get(n..n + 2) == Some(b"MQ")),
 ];
-const _: () = assert!(size_of::<Detector>() <= 16 && MOST_CHUNKS + 1 < DONE);
+const _: () = assert!(size_of::<Detector>() <= 16 && MAX_CHUNKS + 1 < DONE);
 
 // The length of a chunk fits in an entry of `ChunkBuffer`.
-const _: () = assert!(MOST_BYTES <= buffer::MAX_CHUNK);
+const _: () = assert!(MAX_BYTES <= buffer::MAX_CHUNK);
 
 impl Detector {
     /// For a new connection.
@@ -60,7 +60,7 @@ impl Detector {
     }
 
     fn start(&self, cx: &mut Context<'_>, tag: Tag, from: Dir, data: &[u8]) {
-        if !tag.has_analyzer() || !cx.env.steering.may_detect(tag) {
+        if !tag.has_analyzer() || !cx.env.activation.may_detect(tag) {
             return;
         }
         let last = (from, Piece::Bytes(data.to_vec()));
@@ -117,7 +117,7 @@ impl Analyze for Detector {
         if self.is_done() {
             return;
         }
-        let is_last = self.count_chunk(cx.env.steering.detection, data);
+        let is_last = self.count_chunk(cx.env.activation.detection, data);
         let mut buffer = self.buffer.take();
         let before = buffer.as_ref().map_or(0, |buffer| buffer.side(from).len());
         // The last chunk need not be stored, unless it continues others.
@@ -162,7 +162,7 @@ impl Analyze for Detector {
     fn gap(&mut self, cx: &mut Context<'_>, from: Dir, len: u64) {
         if !self.is_done() && self.chunks > 0 {
             self.chunks += 1;
-            if cx.env.steering.detection.exceeded_by_chunks(self.chunks) {
+            if cx.env.activation.detection.exceeded_by_chunks(self.chunks) {
                 return self.stop();
             }
             self.buffer.get_or_insert_default().gap(from, len);
@@ -188,7 +188,7 @@ impl Analyze for Detector {
                 }
             }
         }
-        if self.count_chunk(cx.env.steering.detection, data) {
+        if self.count_chunk(cx.env.activation.detection, data) {
             return self.stop();
         }
         let buffer = self.buffer.get_or_insert_default();
@@ -200,8 +200,8 @@ impl Analyze for Detector {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::steering::BUFFER;
-    use crate::steering::CHUNKS;
+    use crate::activation::DEFAULT_BYTES;
+    use crate::activation::DEFAULT_CHUNKS;
     use crate::testing::Harness;
     use gannet_base::Proto;
 
@@ -250,10 +250,10 @@ mod tests {
 
     #[test]
     fn gives_up_after_a_kilobyte_or_a_hundred_chunks() {
-        let long = [b' '; BUFFER + 1];
+        let long = [b' '; DEFAULT_BYTES + 1];
         assert!(run(&[(Dir::Orig, &long), (Dir::Resp, b"HTTP/1.1 200")]).is_empty());
         assert_eq!(run(&[(Dir::Orig, &long[1..]), (Dir::Resp, b"HTTP/1.1 200")]).len(), 1);
-        let mut many: Vec<(Dir, &[u8])> = vec![(Dir::Orig, b"x"); usize::from(CHUNKS)];
+        let mut many: Vec<(Dir, &[u8])> = vec![(Dir::Orig, b"x"); usize::from(DEFAULT_CHUNKS)];
         many.push((Dir::Resp, b"HTTP/1.1 200"));
         assert_eq!(run(&many).len(), 1);
         many.insert(0, (Dir::Orig, b"x"));
@@ -270,7 +270,7 @@ mod tests {
         let answer: (Dir, &[u8]) = (Dir::Resp, b"HTTP/1.1 200");
         let found = |name, value, chunks: &[(Dir, &[u8])]| {
             let mut h = Harness::new(Proto::Tcp, 9999);
-            h.env.steer(h.now, gannet_event::Command::Setting { name, value });
+            h.env.apply_command(h.now, gannet_event::Command::Setting { name, value });
             let mut d = Detector::new(&mut h.cx());
             for (dir, data) in chunks {
                 d.stream(&mut h.cx(), *dir, data);

@@ -1,7 +1,7 @@
 //! Detection of protocols by their content, independent of the port.
 //!
 //! Each TCP and UDP connection has a [`Detector`], and each tunnel that carries a stream. It stores
-//! the first data of both sides, up to [`BUFFER`] bytes or [`CHUNKS`] chunks in total, and checks
+//! the first data of both sides, up to [`DEFAULT_BYTES`] bytes or [`DEFAULT_CHUNKS`] chunks in total, and checks
 //! after each chunk which protocols match. A detected protocol is [started](crate::Context::start)
 //! and receives all stored data.
 //!
@@ -18,8 +18,8 @@ mod rules;
 mod sides;
 pub(crate) mod text;
 
-pub use crate::steering::BUFFER;
-pub use crate::steering::CHUNKS;
+pub use crate::activation::DEFAULT_BYTES;
+pub use crate::activation::DEFAULT_CHUNKS;
 pub use detector::Detector;
 pub(crate) use rule::Class;
 pub(crate) use rule::TcpRule;

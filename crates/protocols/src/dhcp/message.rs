@@ -528,7 +528,7 @@ pub(super) mod tests {
 
     #[test]
     fn wrong_lengths() {
-        let error = |d: &[u8]| crate::support::said(options(d).unwrap_err());
+        let error = |d: &[u8]| crate::support::error_text(options(d).unwrap_err());
         let is = |d: &[u8], end: &str| {
             assert_eq!(error(d), format!("out_of_bound: {end}"));
         };

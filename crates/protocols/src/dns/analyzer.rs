@@ -52,7 +52,7 @@ impl Analyzer {
     /// For a new connection.
     pub fn new(cx: &mut Context<'_>) -> Self {
         if cx.conn.proto == Proto::Udp {
-            cx.look_every(cx.env.setting("dns_session_timeout", CHECK_INTERVAL.into()));
+            cx.check_idle_every(cx.env.setting("dns_session_timeout", CHECK_INTERVAL.into()));
         }
         Self {
             slot: None,

@@ -57,7 +57,7 @@ pub(super) struct Result {
 
 /// Maximum number of questions, for a message with `count` questions. One question, the usual number, is always allowed.
 pub(super) fn max_questions(env: &Env, count: u16) -> usize {
-    if count <= 1 { 1 } else { env.most("dns_max_queries", MAX_QUESTIONS.into()) }
+    if count <= 1 { 1 } else { env.limit_setting("dns_max_queries", MAX_QUESTIONS.into()) }
 }
 
 /// Returns a cursor after the header, with the limit of compression pointers that the script option sets.

@@ -99,7 +99,7 @@ impl Dialogue {
             }
             return false;
         };
-        let max = cx.env.most("FTP::max_command_length", MAX_COMMAND);
+        let max = cx.env.limit_setting("FTP::max_command_length", MAX_COMMAND);
         if request.word.len() > max {
             if self.confirmed {
                 let addl = format!("{} > {max}", request.word.len());

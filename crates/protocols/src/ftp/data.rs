@@ -115,7 +115,7 @@ impl Analyze for Data {
         }
         for side in [Dir::Orig, Dir::Resp] {
             let Some(file) = self.files[side.index()].take() else {
-                cx.raise_file_handle_of_none(Tag::FtpData, side);
+                cx.raise_handle_without_file(Tag::FtpData, side);
                 continue;
             };
             // The control connection's row may already be written, and the next transfer active.

@@ -51,7 +51,7 @@ impl Inner {
             }
             Part::Ntlm(message) => self.ntlm.deliver(cx, &mut logins.ntlm, message),
             Part::Kerberos(message) => self.krb.deliver(cx, &mut logins.krb, from, message),
-            Part::LongNumber(len) => cx.long_number(len),
+            Part::LongNumber(len) => cx.report_long_integer(len),
         });
         if let Err(e) = result {
             let reason = e.to_string();

@@ -156,7 +156,7 @@ pub(crate) mod tests {
         let token = [response(2, b"x"), vec![0xa9, 0]].concat();
         assert_eq!(parts(&token), (vec![Part::State(2)], false));
         assert_eq!(parts(b"\x60"), (vec![], false));
-        let error = |d: &[u8]| crate::support::said(parse(d, |_| {}).unwrap_err());
+        let error = |d: &[u8]| crate::support::error_text(parse(d, |_| {}).unwrap_err());
         let token = [response(2, b"x"), vec![0xa9, 0]].concat();
         assert_eq!(error(&token), "invalid index for case: GSSAPI_NEG_TOKEN_RESP_Arg: 9");
         let token = b"\xa1\x09\x30\x07\xa2\x09\x04\x03abc";

@@ -15,8 +15,8 @@ use super::scope::SessionState;
 use super::state::Exchanges;
 use crate::Analyze;
 use crate::Context;
-use crate::InnerRequest;
 use crate::Nested;
+use crate::ScriptRequest;
 use crate::Tag;
 
 /// Maximum number of unanswered requests that are stored.
@@ -255,7 +255,7 @@ impl Analyzer {
             if self.upgraded {
                 return;
             }
-            if cx.is_taken_off(Tag::Http) {
+            if cx.is_removed(Tag::Http) {
                 return self.split_for_weirds(cx, from, data);
             }
             let feed = &mut self.sides[from.index()].feed;
@@ -398,10 +398,10 @@ impl Analyzer {
 }
 
 impl Analyze for Analyzer {
-    fn steer(&mut self, cx: &mut Context<'_>, request: InnerRequest<'_>) -> bool {
+    fn handle_request(&mut self, cx: &mut Context<'_>, request: ScriptRequest<'_>) -> bool {
         let mut found = false;
-        self.with_nested(cx, |nested, cx| found = nested.steer(cx, request));
-        if let (InnerRequest::SkipEntity { from }, false) = (request, found) {
+        self.with_nested(cx, |nested, cx| found = nested.handle_request(cx, request));
+        if let (ScriptRequest::SkipEntity { from }, false) = (request, found) {
             if let Some(message) = &mut self.sides[from.index()].message {
                 message.skip();
             }
@@ -448,7 +448,7 @@ impl Analyze for Analyzer {
         let lone_cr_reported = self.lone_cr_reported;
         *self = Self { exchanges, lone_cr_reported, is_suspended: true, ..Self::new(cx) };
         cx.raise(|c| HttpStats { c, stats });
-        cx.raise_file_handle_of_none(Tag::Http, Dir::Orig);
+        cx.raise_handle_without_file(Tag::Http, Dir::Orig);
         true
     }
 

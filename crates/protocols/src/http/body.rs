@@ -302,7 +302,9 @@ impl Message {
                 if self.header_lines == 0 {
                     s.illegal(Fault::LeadingBlank);
                     self.new_header(s, level, skip_blanks(line));
-                } else if self.header.len() >= s.cx.env.most("MIME::max_header_bytes", MAX_FOLDED) {
+                } else if self.header.len()
+                    >= s.cx.env.limit_setting("MIME::max_header_bytes", MAX_FOLDED)
+                {
                     let addl = self.header.len().to_string();
                     super::limit_reached(s.cx, "exceeded_mime_max_header_bytes", &addl);
                 } else {
@@ -389,7 +391,7 @@ impl Message {
     }
 
     fn begin_child(&mut self, s: &mut Scope<'_, '_>, level: usize) {
-        if level >= s.cx.env.most("MIME::max_depth", MAX_DEPTH) {
+        if level >= s.cx.env.limit_setting("MIME::max_depth", MAX_DEPTH) {
             super::limit_reached(s.cx, "exceeded_mime_max_depth", &level.to_string());
             return;
         }

@@ -172,7 +172,7 @@ impl BodyFile {
             // The file was complete: more data would be another file, whose handle is requested.
             *fuid = None;
             let from = s.from;
-            s.cx.raise_file_handle_of_none(Tag::Http, from);
+            s.cx.raise_handle_without_file(Tag::Http, from);
         }
         let mime_type = s.cx.env.files.settle_mime_type(self.id);
         self.report_type(s, mime_type);
@@ -194,7 +194,7 @@ fn url_key(s: &mut Scope<'_, '_>) -> Option<Vec<u8>> {
 /// the URL ends.
 pub(super) fn end_without_file(s: &mut Scope<'_, '_>) {
     let from = s.from;
-    s.cx.raise_file_handle_of_none(Tag::Http, from);
+    s.cx.raise_handle_without_file(Tag::Http, from);
     let is_range = s.session.reply_code == 206 || !s.exchanges.requests_range();
     if s.from.is_orig() || s.cx.env.http.ranges.is_empty() || is_range {
         return;

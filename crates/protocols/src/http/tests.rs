@@ -11,7 +11,7 @@ use proptest::prelude::*;
 
 use super::Analyzer;
 use crate::Analyze;
-use crate::InnerRequest;
+use crate::ScriptRequest;
 use crate::Tag;
 use crate::testing::Harness;
 
@@ -107,8 +107,8 @@ fn skipped(parts: &[&[u8]], skip_after: usize) -> (Vec<String>, usize, Rows, Row
     for (number, part) in parts.iter().enumerate() {
         a.stream(&mut h.cx(), Dir::Resp, part);
         if number == skip_after {
-            let request = InnerRequest::SkipEntity { from: Dir::Resp };
-            assert!(a.steer(&mut h.cx(), request));
+            let request = ScriptRequest::SkipEntity { from: Dir::Resp };
+            assert!(a.handle_request(&mut h.cx(), request));
         }
     }
     a.finish(&mut h.cx());
@@ -143,7 +143,8 @@ fn bodies_of_a_known_length_are_skipped_if_a_script_option_is_set() {
     let bodies = |value: u64| {
         let mut h = Harness::new(Proto::Tcp, 80);
         h.listen("http_entity_data");
-        h.env.steer(h.now, gannet_event::Command::Setting { name: "skip_http_data", value });
+        h.env
+            .apply_command(h.now, gannet_event::Command::Setting { name: "skip_http_data", value });
         let mut a = Analyzer::new(&mut h.cx());
         a.stream(&mut h.cx(), Dir::Orig, GET);
         a.stream(&mut h.cx(), Dir::Orig, GET);
@@ -570,7 +571,7 @@ fn weird_line_ends_are_reported_once() {
     for _ in 0..3 {
         // Repeated weirds of a connection are suppressed for ten minutes only.
         h.now += gannet_base::Interval::from_secs(700);
-        h.env.weirds.look(h.now);
+        h.env.weirds.check_suppressed(h.now);
         a.stream(&mut h.cx(), Dir::Resp, b"a\rb\n");
     }
     a.stream(&mut h.cx(), Dir::Orig, b"a\rb\n");

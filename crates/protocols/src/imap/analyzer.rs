@@ -7,11 +7,11 @@ use super::lines::lines;
 use crate::Context;
 use crate::Tag;
 use crate::support::ItemEffect;
-use crate::support::Preamble;
-use crate::support::Prelude;
+use crate::support::PreTls;
+use crate::support::PreTlsAnalyzer;
 
 /// The analyzer of one connection.
-pub type Analyzer = Prelude<Session>;
+pub type Analyzer = PreTlsAnalyzer<Session>;
 
 /// State of the session before TLS or login.
 #[derive(Debug, Default)]
@@ -20,7 +20,7 @@ pub struct Session {
     starttls: Vec<u8>,
 }
 
-impl Preamble for Session {
+impl PreTls for Session {
     const TAG: Tag = Tag::Imap;
 
     type Item<'a> = Line<'a>;
@@ -45,7 +45,7 @@ impl Preamble for Session {
             b"authenticate" | b"login" | b"examine" | b"create" | b"list" | b"fetch"
         ) {
             cx.confirm(Tag::Imap);
-            return ItemEffect::Past;
+            return ItemEffect::TooLate;
         }
         if let Some(list) = line.capabilities {
             let words = list.split(|b| !b.is_ascii_graphic()).filter(|word| !word.is_empty());

@@ -120,13 +120,13 @@ impl Analyze for Data {
         if !self.prefix.is_empty() && self.prefix.len() < PREFIX_LEN {
             self.report(cx);
         }
-        cx.raise_file_handle_of_none(Tag::IrcData, Dir::Orig);
+        cx.raise_handle_without_file(Tag::IrcData, Dir::Orig);
         if let Some(file) = self.file.take() {
             cx.env.files.settle_mime_type(file);
             self.log(cx, file);
             cx.file_end(file);
         } else {
-            cx.raise_file_handle_of_none(Tag::IrcData, Dir::Resp);
+            cx.raise_handle_without_file(Tag::IrcData, Dir::Resp);
         }
         let to = endpoint(cx);
         cx.env.irc.forget(to);

@@ -20,7 +20,7 @@ fn message(cx: &mut Context<'_>, session: &mut Session, tag: Tag, from: Dir, dat
     let mut facts = ParsedFacts { collects: cx.env.logs.events.any(), ..ParsedFacts::default() };
     let parsed = message::parse(data, &mut facts);
     if let Some(n) = facts.long_number {
-        cx.long_number(n);
+        cx.report_long_integer(n);
     }
     let is_logged = parsed.as_ref().is_ok_and(Message::is_logged);
     if is_logged {

@@ -18,7 +18,7 @@ pub(super) fn report(
     // The file is not in files.log: any number that no other file uses is suitable.
     let fuid = cx.env.uids.file(cx.conn.uid, u64::MAX - 1 - u64::from(!is_client));
     let certificate =
-        crate::ssl::certificate_seen(cx, "KRB", der, true, is_client, u32::from(!is_client));
+        crate::ssl::report_certificate(cx, "KRB", der, true, is_client, u32::from(!is_client));
     let subject = certificate.as_ref().map(Subject);
     cx.report(rows, |c| KrbCertificate { c, is_client, fuid, subject });
 }

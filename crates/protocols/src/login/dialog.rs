@@ -18,7 +18,7 @@ use super::events::LoginSuccess;
 use super::events::LoginTerminal;
 use super::events::LoginText;
 use crate::Context;
-use crate::InnerRequest;
+use crate::ScriptRequest;
 
 /// Maximum number of lines of the server before the first prompt or failure; after more lines, the dialog is confused.
 const MAX_LINES: u32 = 50;
@@ -93,8 +93,12 @@ impl Dialog {
     }
 
     /// Sets the state at the request of a script. As in Zeek, only lines are reported in an unknown state.
-    pub(super) fn steer(&mut self, cx: &mut Context<'_>, request: InnerRequest<'_>) -> bool {
-        let InnerRequest::Login { state } = request else { return false };
+    pub(super) fn handle_request(
+        &mut self,
+        cx: &mut Context<'_>,
+        request: ScriptRequest<'_>,
+    ) -> bool {
+        let ScriptRequest::Login { state } = request else { return false };
         let state = match state {
             0 => State::Authenticates,
             2 => State::Skips,

@@ -5,7 +5,7 @@ use super::dialog::Dialog;
 use super::names::Text;
 use crate::Analyze;
 use crate::Context;
-use crate::InnerRequest;
+use crate::ScriptRequest;
 use crate::support::limit_reached;
 
 const SOURCE: Option<&str> = Some("CONTENTLINE");
@@ -143,8 +143,8 @@ impl Rlogin {
 }
 
 impl Analyze for Rlogin {
-    fn steer(&mut self, cx: &mut Context<'_>, request: InnerRequest<'_>) -> bool {
-        self.dialog.steer(cx, request)
+    fn handle_request(&mut self, cx: &mut Context<'_>, request: ScriptRequest<'_>) -> bool {
+        self.dialog.handle_request(cx, request)
     }
 
     fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {

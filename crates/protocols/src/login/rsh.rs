@@ -8,7 +8,7 @@ use super::events::RshRequest;
 use super::names::Text;
 use crate::Analyze;
 use crate::Context;
-use crate::InnerRequest;
+use crate::ScriptRequest;
 use crate::support::limit_reached;
 
 const SOURCE: Option<&str> = Some("CONTENTS_RSH");
@@ -108,8 +108,8 @@ impl Rsh {
 }
 
 impl Analyze for Rsh {
-    fn steer(&mut self, cx: &mut Context<'_>, request: InnerRequest<'_>) -> bool {
-        self.dialog.steer(cx, request)
+    fn handle_request(&mut self, cx: &mut Context<'_>, request: ScriptRequest<'_>) -> bool {
+        self.dialog.handle_request(cx, request)
     }
 
     fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {

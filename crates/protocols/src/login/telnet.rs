@@ -8,7 +8,7 @@ use super::terminal::Item;
 use super::terminal::Terminal;
 use crate::Analyze;
 use crate::Context;
-use crate::InnerRequest;
+use crate::ScriptRequest;
 use crate::support::limit_reached;
 
 /// Source of weirds about lines and options.
@@ -51,8 +51,8 @@ impl Telnet {
 }
 
 impl Analyze for Telnet {
-    fn steer(&mut self, cx: &mut Context<'_>, request: InnerRequest<'_>) -> bool {
-        self.dialog.steer(cx, request)
+    fn handle_request(&mut self, cx: &mut Context<'_>, request: ScriptRequest<'_>) -> bool {
+        self.dialog.handle_request(cx, request)
     }
 
     fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
@@ -134,11 +134,11 @@ mod tests {
         assert_eq!(h.events(), ["gannet::login_state \"state\":1"]);
         h.listen("login_");
         for (state, lines) in [(2, 0), (7, 1), (1, 1), (3, 2)] {
-            assert!(telnet.steer(&mut h.cx(), InnerRequest::Login { state }));
+            assert!(telnet.handle_request(&mut h.cx(), ScriptRequest::Login { state }));
             telnet.stream(&mut h.cx(), Dir::Orig, b"text\n");
             assert_eq!(h.events().len(), lines, "{state}");
         }
-        assert!(!telnet.steer(&mut h.cx(), InnerRequest::SkipMail));
+        assert!(!telnet.handle_request(&mut h.cx(), ScriptRequest::SkipMail));
     }
 
     #[test]

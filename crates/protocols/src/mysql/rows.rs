@@ -18,22 +18,22 @@ gannet_log::row! {
         ts: Time = "ts",
         /// Its connection.
         uid: Uid = "uid",
-        /// The connection's ends.
+        /// Originator and responder of the connection.
         id: ConnId = "id",
         /// The command.
         cmd: Command = "cmd",
         /// The argument of the command.
         arg: &'a [u8] = "arg",
-        /// Whether it succeeded.
+        /// Whether the command succeeded.
         success: Option<bool> = "success",
-        /// Rows that it changed.
+        /// Number of rows that changed.
         rows: Option<u64> = "rows",
         /// The server's error message.
         response: Option<&'a [u8]> = "response",
     }
 }
 
-/// A command, or the login, written as its name.
+/// A command, or the login, written by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
     /// The login.
@@ -91,7 +91,7 @@ impl Value for Command {
     }
 }
 
-/// `COM_QUIT`: gets no answer.
+/// Code of `COM_QUIT`, which gets no reply.
 const QUIT: u64 = 1;
 
 /// Writes a row for each command.
@@ -99,7 +99,7 @@ const QUIT: u64 = 1;
 pub(super) struct Rows(Option<Pending>);
 
 impl Rows {
-    /// The connection ends: the row of a command without an answer is written.
+    /// Writes the row of a command without a reply at the end of the connection.
     pub(super) fn finish(&mut self, cx: &mut Context<'_>) {
         self.outcome(cx, Outcome::Unknown);
     }
@@ -138,7 +138,7 @@ impl OnEvent<MysqlHandshake<'_>> for Rows {
 impl OnEvent<MysqlCommandRequest<'_>> for Rows {
     fn on_event(&mut self, cx: &mut Context<'_>, event: &MysqlCommandRequest<'_>) {
         self.outcome(cx, Outcome::Unknown);
-        // The event of a changed user follows, and names that user.
+        // The event of COM_CHANGE_USER follows and names the user.
         let is_change = event.command == u64::from(message::CHANGE_USER);
         let arg = if is_change { b"" } else { event.arg.strip_suffix(b"\0").unwrap_or(event.arg) };
         let pending = Pending { ts: cx.now, cmd: Command::Code(event.command), arg: arg.to_vec() };
@@ -186,13 +186,13 @@ struct Pending {
     arg: Vec<u8>,
 }
 
-/// Result code.
+/// Outcome of a command.
 #[derive(Clone, Copy, Debug)]
 enum Outcome<'a> {
     Unknown,
-    /// Rows changed.
+    /// Number of rows that changed.
     Ok(u64),
-    /// The server's diagnostic text.
+    /// The server's error message.
     Error(&'a [u8]),
 }
 

@@ -7,13 +7,13 @@ use crate::Context;
 use crate::OnEvent;
 
 gannet_log::row! {
-    /// One row for each remote desktop.
+    /// One row for each remote desktop connection.
     pub struct RfbRow<'a> = "rfb" {
         /// Time of the first version message.
         ts: Time = "ts",
         /// Its connection.
         uid: Uid = "uid",
-        /// The connection's ends.
+        /// Originator and responder of the connection.
         id: ConnId = "id",
         /// The client's major version.
         client_major_version: Option<&'a [u8]> = "client_major_version",
@@ -29,16 +29,16 @@ gannet_log::row! {
         auth: Option<bool> = "auth",
         /// Whether the desktop is shared.
         share_flag: Option<bool> = "share_flag",
-        /// The screen's name.
+        /// Name of the desktop.
         desktop_name: Option<&'a [u8]> = "desktop_name",
-        /// Its width in pixels.
+        /// Width of the desktop in pixels.
         width: Option<u16> = "width",
-        /// Its height in pixels.
+        /// Height of the desktop in pixels.
         height: Option<u16> = "height",
     }
 }
 
-/// The row of a connection.
+/// The row of a connection, once it has begun.
 #[derive(Debug, Default)]
 pub(super) struct Rows(Option<Session>);
 
@@ -47,7 +47,7 @@ impl Rows {
         self.0.get_or_insert_with(|| Session::new(cx.now))
     }
 
-    /// Writes the row unless it was.
+    /// Writes the row, unless it was written.
     pub(super) fn write(&mut self, cx: &mut Context<'_>) {
         if let Some(session) = &mut self.0 {
             session.write(cx);
@@ -99,13 +99,13 @@ impl OnEvent<RfbServerParameters<'_>> for Rows {
     }
 }
 
-/// The data of a row.
+/// The fields of a row.
 #[derive(Debug)]
 struct Session {
     ts: Time,
     /// Major and minor version of the client.
     client: Option<(Vec<u8>, Vec<u8>)>,
-    /// The same of the server.
+    /// Major and minor version of the server.
     server: Option<(Vec<u8>, Vec<u8>)>,
     method: Option<u32>,
     auth: Option<bool>,
@@ -152,7 +152,7 @@ impl Session {
     }
 }
 
-/// A way to authenticate, in words (RFC 6143 section 8.1.2 and its registry).
+/// Name of a security type (RFC 6143 section 8.1.2 and its registry).
 fn method(code: u32) -> &'static str {
     match code {
         0 => "Invalid",

@@ -18,7 +18,7 @@ gannet_log::row! {
         ts: Time = "ts",
         /// Its connection.
         uid: Uid = "uid",
-        /// The connection's ends.
+        /// Originator and responder of the connection.
         id: ConnId = "id",
         /// Transport.
         proto: Proto = "proto",
@@ -42,7 +42,7 @@ const SEVERITIES: [&str; 8] =
 
 const UNSPECIFIED: &str = "UNSPECIFIED";
 
-/// The facility in words.
+/// The name of a facility.
 pub struct Facility(u64);
 
 impl Value for Facility {
@@ -57,7 +57,7 @@ impl Value for Facility {
     }
 }
 
-/// The severity in words.
+/// The name of a severity.
 fn severity(severity: u64) -> &'static str {
     let known = usize::try_from(severity).ok().and_then(|severity| SEVERITIES.get(severity));
     known.copied().unwrap_or(UNSPECIFIED)

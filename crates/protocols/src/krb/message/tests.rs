@@ -115,7 +115,7 @@ fn read(data: &[u8]) -> Option<Message<'_>> {
 
 /// The parse error of a malformed message.
 fn parse_error(data: &[u8]) -> String {
-    crate::support::said(parse(data, &mut ParsedFacts::default()).unwrap_err())
+    crate::support::error_text(parse(data, &mut ParsedFacts::default()).unwrap_err())
 }
 
 #[test]
