@@ -67,7 +67,7 @@ fn render_limits(page: &str) -> anyhow::Result<String> {
             bytes if limit.bytes => format!("{}K", bytes >> 10),
             number => grouped(number),
         };
-        let (what, by) = (limit.what, limit.reported_by);
+        let (what, by) = (limit.description, limit.reported_by);
         // Writing to a string does not fail.
         writeln!(table, "| `{}` | {default} | {what} | {by} |", limit.name).unwrap_or_default();
     }

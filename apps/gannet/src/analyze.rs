@@ -48,8 +48,8 @@ use crate::stdin::Live;
 use crate::stop::Stop;
 use crate::tally::Tally;
 use crate::terminal::Collected;
+use crate::terminal::Messages;
 use crate::terminal::Terminal;
-use crate::terminal::Words;
 use crate::unanswered;
 
 const EXAMPLES: &str = "\
@@ -197,10 +197,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     if args.counts_memory() {
         memory::start_counting();
     }
-    let begun = Instant::now();
+    let started = Instant::now();
     let threads = args.threads.map(|n| usize::from(n.get()));
     #[cfg(target_os = "linux")]
-    if args.live.is_asked() {
+    if args.live.is_requested() {
         options.extract =
             extraction(args)?.map(|extract| extract as Arc<dyn gannet_engine::Extract>);
         options.threads = threads.unwrap_or(1);
@@ -230,7 +230,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         tally: Tally::default(),
     };
     run.choose_output(args);
-    if let Err(error) = spare_inputs(&files, &args.out, args.each) {
+    if let Err(error) = refuse_to_overwrite_inputs(&files, &args.out, args.each) {
         run.terminal.error(&error);
         return Ok(Outcome::NoCapture);
     }
@@ -246,20 +246,20 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         Some(filter) => unanswered::report(filter, run.tally.packets(), &run.terminal),
         None => Outcome::Done,
     };
-    run.tally.took(begun.elapsed());
+    run.tally.set_elapsed(started.elapsed());
     if let Some(error) = extract.and_then(|extract| extract.error()) {
         return Err(error.into());
     }
     if args.stats_state {
-        run.terminal.say(&run.tally.state().to_string().trim_end());
+        run.terminal.print_lines(&run.tally.state().to_string().trim_end());
     }
-    if args.stats || run.terminal.is_watched() {
-        run.terminal.say(&run.tally.to_string().trim_end());
+    if args.stats || run.terminal.is_terminal() {
+        run.terminal.print_lines(&run.tally.to_string().trim_end());
     }
     Ok(outcome.max(answered))
 }
 
-/// Options that cannot be obeyed: why, and what may be meant.
+/// The reason why options are refused, with a hint at what may be meant.
 struct RefusedOptions {
     error: String,
     hint: Option<String>,
@@ -283,7 +283,7 @@ impl RefusedOptions {
     }
 }
 
-/// A name of `--logs` that is neither a log nor a group of logs.
+/// Refuses a name of `--logs` that is neither a log nor a group of logs.
 fn wrong_log(args: &Args) -> Option<RefusedOptions> {
     let mut all: Vec<_> = gannet_engine::schemas().iter().map(|s| s.path).collect();
     let is_group = |name: &str| Selection::GROUPS.iter().any(|(group, _)| *group == name);
@@ -297,7 +297,7 @@ fn wrong_log(args: &Args) -> Option<RefusedOptions> {
     Some(RefusedOptions::new(format!("--logs: no log is named '{wrong}'")).hint(hint))
 }
 
-/// A name of `--columns` that is no optional column.
+/// Refuses a name of `--columns` that is not an optional column.
 fn wrong_column(args: &Args) -> Option<RefusedOptions> {
     let is_known = |name: &&String| {
         let is = |f: &gannet_log::Field| f.optional && f.name == **name;
@@ -308,7 +308,7 @@ fn wrong_column(args: &Args) -> Option<RefusedOptions> {
     Some(RefusedOptions::new(error).hint(format!("optional columns are {}", optional_columns())))
 }
 
-/// Options for captures in files that exclude each other.
+/// Refuses options for captures in files that exclude each other.
 fn wrong_options(
     args: &Args,
     to_stdout: Option<ToStdout>,
@@ -344,7 +344,7 @@ fn wrong_options(
     })
 }
 
-/// Where files are extracted to.
+/// The folder of extracted files, if any are extracted.
 fn extraction(args: &Args) -> anyhow::Result<Option<Arc<ToFolder>>> {
     let Some(folder) = args.extract_files.as_deref() else { return Ok(None) };
     paths::make_folder(folder, "--extract-files")?;
@@ -352,8 +352,8 @@ fn extraction(args: &Args) -> anyhow::Result<Option<Arc<ToFolder>>> {
     Ok(Some(Arc::new(extract.with_context(|| folder.display().to_string())?)))
 }
 
-/// Refuses to write logs over captures that are read.
-fn spare_inputs(files: &[PathBuf], out: &Path, each: bool) -> anyhow::Result<()> {
+/// Refuses logs that would overwrite a capture that is read.
+fn refuse_to_overwrite_inputs(files: &[PathBuf], out: &Path, each: bool) -> anyhow::Result<()> {
     let inputs = InputFile::all(files);
     let mut folders = Folders::new(out);
     let folders = match each {
@@ -368,7 +368,7 @@ fn spare_inputs(files: &[PathBuf], out: &Path, each: bool) -> anyhow::Result<()>
     Ok(())
 }
 
-/// The capture that an index may be of: one file.
+/// The capture to index: the only file, if there is one.
 fn one_capture(files: &[PathBuf]) -> Option<&Path> {
     match files {
         [file] if file.is_file() => Some(file),
@@ -376,7 +376,7 @@ fn one_capture(files: &[PathBuf]) -> Option<&Path> {
     }
 }
 
-/// Threads that analyse.
+/// Parses the number of analysis threads.
 pub(crate) fn threads(text: &str) -> Result<NonZero<u8>, String> {
     let wrong = || "give a number from 1 to 255, or no -t for one thread a core".to_owned();
     text.parse::<u8>().ok().and_then(NonZero::new).ok_or_else(wrong)
@@ -392,10 +392,10 @@ fn optional_columns() -> String {
     names.join(", ")
 }
 
-/// What is written to standard output instead of files.
+/// The logs that go to standard output instead of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ToStdout {
-    /// One log, as its file would be.
+    /// One log, with the contents of its file.
     One,
     /// The rows of all logs as JSON, each with the name of its log.
     All,
@@ -411,25 +411,25 @@ impl ToStdout {
     }
 }
 
-/// A filter with names as this machine knows them.
+/// Compiles a filter; names of hosts and services are resolved by this machine.
 pub(crate) fn filter(text: &str) -> Result<Filter, gannet_filter::Error> {
     Filter::with(text, gannet_filter::Options::default(), Arc::new(System::new()))
 }
 
 impl Args {
-    /// Whether interfaces are captured on.
+    /// Whether packets come from interfaces.
     #[cfg(target_os = "linux")]
     pub(crate) fn is_live(&self) -> bool {
-        self.live.is_asked()
+        self.live.is_requested()
     }
 
-    /// The options of a live capture alone.
+    /// The options of the live capture, without those for files.
     #[cfg(target_os = "linux")]
     pub(crate) fn into_live(self) -> crate::live::Args {
         self.live
     }
 
-    /// How SIGHUP reads the options again.
+    /// Sets the function that reads the options again on SIGHUP.
     #[cfg(target_os = "linux")]
     pub(crate) fn set_reload(&mut self, reload: crate::live::reload::Reload) {
         self.live.reload = Some(reload);
@@ -452,7 +452,7 @@ fn limits_of(args: &Args) -> Limits {
     limits
 }
 
-/// Smaller limits of state count only the bytes in use.
+/// Below this memory limit, in bytes, only the bytes in use count.
 const SMALL_STATE: u64 = 64 << 20;
 
 fn options(args: &Args) -> Result<Options, gannet_filter::Error> {
@@ -476,14 +476,14 @@ fn options(args: &Args) -> Result<Options, gannet_filter::Error> {
             _ if !args.counts_memory() => None,
             // The allocator's overhead comes in megabytes, which is too coarse for a small limit.
             u64::MAX | ..SMALL_STATE => Some(memory::in_use),
-            _ => Some(memory::taken),
+            _ => Some(memory::in_use_with_overhead),
         },
         limits,
         ..Options::default()
     })
 }
 
-/// Captures of fewer bytes are analysed before threads would have begun to pay.
+/// Captures of fewer bytes are analysed in one thread: starting others takes longer than they save.
 const SMALL: u64 = 4 << 20;
 
 pub(crate) fn is_small(stream: &Stream) -> bool {
@@ -494,7 +494,7 @@ pub(crate) fn cores() -> usize {
     available_parallelism().map_or(1, NonZero::get)
 }
 
-/// What all streams of a run share.
+/// State that all streams of a run share.
 struct Run {
     options: Options,
     /// The number of threads, if given.
@@ -509,25 +509,25 @@ struct Run {
 }
 
 impl Run {
-    /// Rows go to a folder or to standard output.
+    /// Chooses whether rows go to a folder or to standard output.
     fn choose_output(&mut self, args: &Args) {
         match self.to_stdout {
             None => {
                 let below = if args.each { "*/" } else { "" };
-                self.tally.put_in(format!("{}", args.out.join(below).display()));
+                self.tally.set_folder(format!("{}", args.out.join(below).display()));
             }
             Some(ToStdout::One) => self.options.logs.stdout = true,
             Some(ToStdout::All) => {
                 if matches!(self.options.logs.format, Format::Tsv) {
                     self.options.logs.format = Format::Json(args.formats.json_times());
                 }
-                // Rows of different logs are in one order only where one thread writes them.
+                // With several threads the order of rows of different logs would vary.
                 self.threads = Some(1);
             }
         }
     }
 
-    /// All files as one stream.
+    /// Analyses all files as one stream.
     fn together(&mut self, files: &[PathBuf], out: &Path) -> anyhow::Result<Outcome> {
         match self.open(files) {
             Ok(stream) => self.stream(stream, out, Live::of(files), files),
@@ -535,16 +535,16 @@ impl Run {
         }
     }
 
-    /// Every file for itself.
+    /// Analyses every file separately, into a folder of its own.
     fn each(&mut self, named: &[PathBuf], out: &Path) -> anyhow::Result<Outcome> {
         let (files, mut captures) = (paths::files(named)?, Vec::new());
         let threads = self.threads.unwrap_or_else(cores);
         let mut outcome = if threads.min(files.len()) > 1 {
-            self.spread(&files, out, threads, &mut captures)?
+            self.each_in_parallel(&files, out, threads, &mut captures)?
         } else {
-            self.in_turn(&files, out, &mut captures)?
+            self.each_sequentially(&files, out, &mut captures)?
         };
-        if self.stop.asked().is_none() {
+        if self.stop.requested().is_none() {
             for error in paths::without_captures(named, &captures) {
                 outcome = outcome.max(self.refuse(&error));
             }
@@ -552,8 +552,8 @@ impl Run {
         Ok(outcome)
     }
 
-    /// Analyses every file separately, one after the other; adds those that are captures to a list.
-    fn in_turn(
+    /// Analyses every file separately, one after another, and adds those that are captures to `captures`.
+    fn each_sequentially(
         &mut self,
         files: &[FoundFile],
         out: &Path,
@@ -562,7 +562,7 @@ impl Run {
         let mut folders = Folders::new(out);
         let mut outcome = Outcome::Done;
         for file in files {
-            if let Some(stopped) = self.stop.asked() {
+            if let Some(stopped) = self.stop.requested() {
                 return Ok(stopped);
             }
             match self.open(std::slice::from_ref(&file.path)) {
@@ -581,8 +581,8 @@ impl Run {
     }
 
     /// Analyses every file separately, several in parallel, and prints the messages in the order of
-    /// the files; adds those that are captures to a list.
-    fn spread(
+    /// the files. Adds the files that are captures to `captures`.
+    fn each_in_parallel(
         &mut self,
         files: &[FoundFile],
         out: &Path,
@@ -595,7 +595,7 @@ impl Run {
         let options = &self.options;
         let (stop, index) = (self.stop.clone(), self.index);
         let work = |(stream, folder, capture): (Stream, PathBuf, PathBuf)| {
-            // Where there are fewer files than threads, each has several.
+            // With fewer files than threads, each file gets several threads.
             let threads = if is_small(&stream) { 1 } else { threads / workers };
             let options = Options { threads, ..options.clone() };
             let mut words = Collected::default();
@@ -606,9 +606,9 @@ impl Run {
         let (stop, terminal, tally) = (&self.stop, &self.terminal, &mut self.tally);
         spread::run(
             workers,
-            files.iter().take_while(|_| stop.asked().is_none()),
+            files.iter().take_while(|_| stop.requested().is_none()),
             |file| {
-                // Here, because folders are named in the order of their files.
+                // Folders are named here, in the order of their files.
                 let stream = open(std::slice::from_ref(&file.path), stop);
                 let with_folder = |stream| {
                     captures.push(file.path.clone());
@@ -620,8 +620,8 @@ impl Run {
             |done| {
                 match done {
                     Ok((done, words)) => {
-                        words.tell(terminal);
-                        outcome = outcome.max(done?.tallied(tally)?);
+                        words.print(terminal);
+                        outcome = outcome.max(done?.add_to(tally)?);
                     }
                     Err((error, true)) => outcome = outcome.max(refuse(&error, stop, terminal)),
                     Err((error, false)) => terminal.warning(&format_args!("skipped {error}")),
@@ -629,19 +629,19 @@ impl Run {
                 anyhow::Ok(())
             },
         )?;
-        Ok(stop.asked().unwrap_or(outcome))
+        Ok(stop.requested().unwrap_or(outcome))
     }
 
     fn open(&self, files: &[PathBuf]) -> Result<Stream, Error> {
         open(files, &self.stop)
     }
 
-    /// A capture that cannot be read at all.
+    /// Reports a capture that cannot be read at all.
     fn refuse(&self, error: &Error) -> Outcome {
         refuse(error, &self.stop, &self.terminal)
     }
 
-    /// One stream through an engine of its own, into one folder.
+    /// Runs one stream through an engine of its own, into one folder.
     fn stream(
         &mut self,
         stream: Stream,
@@ -662,7 +662,7 @@ impl Run {
         let to = (logs, index);
         let done = analyse(options, &self.stop, stream, to, live, &mut self.terminal);
         self.terminal.end();
-        done?.tallied(&mut self.tally)
+        done?.add_to(&mut self.tally)
     }
 }
 
@@ -672,43 +672,43 @@ fn open(files: &[PathBuf], stop: &Stop) -> Result<Stream, Error> {
 }
 
 fn refuse(error: &Error, stop: &Stop, terminal: &Terminal) -> Outcome {
-    stop.asked().unwrap_or_else(|| {
+    stop.requested().unwrap_or_else(|| {
         terminal.error(error);
         Outcome::of(error, false)
     })
 }
 
-/// What came of a stream.
-struct Done {
+/// The result of a stream: how it ended, and what its engine counted.
+struct StreamResult {
     outcome: Outcome,
     finished: io::Result<(Statistics, Vec<StreamCount>)>,
 }
 
-impl Done {
-    /// Adds it up.
-    fn tallied(self, tally: &mut Tally) -> anyhow::Result<Outcome> {
+impl StreamResult {
+    /// Adds the counts to those of the run.
+    fn add_to(self, tally: &mut Tally) -> anyhow::Result<Outcome> {
         let (statistics, counts) = self.finished?;
         tally.add(statistics, &counts);
         Ok(self.outcome)
     }
 }
 
-/// Where the logs of a stream go.
+/// The destination of a stream's logs.
 #[derive(Clone, Copy)]
 enum Logs<'a> {
     Folder(&'a Path),
     Stdout(ToStdout),
 }
 
-/// One stream through an engine of its own, into one folder.
+/// Runs one stream through an engine of its own, into one folder.
 fn analyse(
     mut options: Options,
     stop: &Stop,
     mut stream: Stream,
     (logs, index): (Logs<'_>, Option<&Path>),
     mut live: Option<Live>,
-    words: &mut dyn Words,
-) -> anyhow::Result<Done> {
+    words: &mut dyn Messages,
+) -> anyhow::Result<StreamResult> {
     let mut rows = None;
     match logs {
         Logs::Folder(out) => {
@@ -733,7 +733,7 @@ fn analyse(
     let mut engine = Engine::new(options);
     let mut outcome = Outcome::Done;
     let mut failed = Ok(());
-    while stop.asked().is_none() {
+    while stop.requested().is_none() {
         match stream.next_batch() {
             Ok(Some(batch)) => {
                 failed = engine.batch(&batch);
@@ -754,8 +754,8 @@ fn analyse(
                 }
             }
             Ok(None) => break,
-            // Standard input that ends because of a signal looks cut.
-            Err(_) if stop.asked().is_some() => {}
+            // Standard input that ends because of a signal looks truncated.
+            Err(_) if stop.requested().is_some() => {}
             Err(error) => {
                 words.error(&error);
                 outcome = outcome.max(Outcome::of(&error, true));
@@ -769,7 +769,7 @@ fn analyse(
     let finished = failed.and(last).and(finished);
     if let Some(indexing) = indexing
         && finished.is_ok()
-        && stop.asked().is_none()
+        && stop.requested().is_none()
     {
         match indexing.write() {
             Ok(built) => {
@@ -790,10 +790,10 @@ fn analyse(
             warn_of_old_logs(out, counts, words);
         }
     }
-    Ok(Done { outcome: stop.asked().unwrap_or(outcome), finished })
+    Ok(StreamResult { outcome: stop.requested().unwrap_or(outcome), finished })
 }
 
-/// Rows of all logs, for standard output.
+/// Rows of all logs, to be printed to standard output.
 struct Lines {
     tap: Tap,
     rows: Tapped,
@@ -819,8 +819,8 @@ impl Lines {
     }
 }
 
-/// Warns of logs in the folder that this run has not written.
-fn warn_of_old_logs(out: &Path, counts: &[StreamCount], words: &mut dyn Words) {
+/// Warns about logs in the folder that this run did not write.
+fn warn_of_old_logs(out: &Path, counts: &[StreamCount], words: &mut dyn Messages) {
     let mut old = Vec::new();
     for schema in gannet_engine::schemas() {
         let name = format!("{}.log", schema.path);

@@ -1,7 +1,7 @@
 //! `gannet capture`: packets of interfaces into captures.
 //!
-//! One thread reads the capture rings and writes; compression has threads of its own, as for every capture that is
-//! written. Where files are to be limited in size, time or number, a file is completed and the next one begun.
+//! One thread reads the capture rings and writes the packets; compression has threads of its own, as for every capture
+//! that is written. Where files are limited in size, time or number, a file is completed and the next one is started.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -56,16 +56,16 @@ pub(crate) struct Args {
     /// Only packets that match, like 'tcp port 80'
     #[arg(short, long, value_name = "FILTER")]
     filter: Option<String>,
-    /// Bytes that are kept of each packet
+    /// Write only the first bytes of each packet, this many
     #[arg(short, long, value_name = "BYTES")]
     snaplen: Option<u32>,
-    /// Begin another file when one has this many bytes of packets
+    /// Start the next file when one has this many bytes of packets
     #[arg(long, value_name = "SIZE", value_parser = limits::size_above_zero)]
     file_size: Option<u64>,
-    /// Begin another file when one is this old
+    /// Start the next file when one is this old
     #[arg(long, value_name = "TIME", value_parser = times::duration)]
     file_time: Option<Duration>,
-    /// Keep the last N files, remove older ones
+    /// Keep the last N files and remove older ones
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     files: Option<u32>,
     /// End after this time
@@ -85,12 +85,12 @@ pub(crate) struct Args {
     quiet: bool,
 }
 
-/// A signal is seen so soon.
-const PATIENCE: Duration = Duration::from_millis(200);
-/// Packets are in their file so soon.
-const FLUSH: Duration = Duration::from_secs(1);
-/// How long packets are still read that came before the signal to stop.
-const DRAIN: Duration = Duration::from_millis(50);
+/// Maximum time until a signal is noticed.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
+/// Maximum time until a captured packet is written to its file.
+const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
+/// How long packets that arrived before the signal to stop are still read.
+const DRAIN_TIME: Duration = Duration::from_millis(50);
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     memory::allow_huge_pages();
@@ -126,12 +126,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     };
     let mut files = Files::new(args);
     terminal.note(&format_args!("capturing on {}", args.interfaces.join(", ")));
-    let begun = Instant::now();
+    let started = Instant::now();
     let mut flushed = Instant::now();
     let mut stopping: Option<Instant> = None;
     loop {
-        let is_over = stop.asked().is_some()
-            || args.duration.is_some_and(|most| begun.elapsed() >= most)
+        let is_over = stop.requested().is_some()
+            || args.duration.is_some_and(|most| started.elapsed() >= most)
             || args.packets.is_some_and(|most| files.packets >= most);
         if is_over && stopping.is_none() {
             source.stop();
@@ -139,17 +139,18 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         }
         match source.packets() {
             Next::Packets(batch) => files.write(&batch, filter.as_ref())?,
-            Next::Idle if stopping.is_some_and(|since| since.elapsed() > DRAIN) => break,
+            Next::Idle if stopping.is_some_and(|since| since.elapsed() > DRAIN_TIME) => break,
             Next::Idle => {
-                let left = args.duration.map_or(PATIENCE, |d| d.saturating_sub(begun.elapsed()));
-                let wait = if stopping.is_some() { DRAIN } else { PATIENCE.min(left) };
+                let left =
+                    args.duration.map_or(POLL_INTERVAL, |d| d.saturating_sub(started.elapsed()));
+                let wait = if stopping.is_some() { DRAIN_TIME } else { POLL_INTERVAL.min(left) };
                 source.wait(wait.max(Duration::from_millis(1))).context("waiting for packets")?;
             }
         }
         if args.packets.is_some_and(|most| files.packets >= most) {
             break;
         }
-        if flushed.elapsed() >= FLUSH {
+        if flushed.elapsed() >= FLUSH_INTERVAL {
             flushed = Instant::now();
             files.flush(Source::clock())?;
         }
@@ -167,21 +168,21 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         words.push_str(&format!("\n             {} before it", HumanCount(elsewhere)));
     }
     if !args.quiet {
-        terminal.say(&words);
+        terminal.print_lines(&words);
     }
     Ok(Outcome::Done)
 }
 
-/// The captures that are written.
+/// The output captures.
 struct Files<'a> {
     args: &'a Args,
-    /// The file that is written to, its path, and when it began.
+    /// The open file, its path, and the time of its start.
     current: Option<(Writer, PathBuf, Time)>,
     /// Bytes of packets in it.
     bytes: u64,
-    /// Packets of all files.
+    /// Number of packets in all files.
     packets: u64,
-    /// Complete files, the oldest one first.
+    /// Completed files, oldest first.
     complete: VecDeque<PathBuf>,
 }
 
@@ -190,7 +191,7 @@ impl<'a> Files<'a> {
         Self { args, current: None, bytes: 0, packets: 0, complete: VecDeque::new() }
     }
 
-    /// Whether there may be several files.
+    /// Whether the options may lead to several files.
     fn are_many(&self) -> bool {
         self.args.file_size.is_some() || self.args.file_time.is_some()
     }
@@ -219,8 +220,8 @@ impl<'a> Files<'a> {
     }
 
     fn is_full(&self, now: Time) -> bool {
-        let Some((_, _, begun)) = &self.current else { return false };
-        let age = (now - *begun).as_nanos();
+        let Some((_, _, started)) = &self.current else { return false };
+        let age = (now - *started).as_nanos();
         let is_old = |most: Duration| u128::try_from(age).is_ok_and(|age| age >= most.as_nanos());
         self.args.file_size.is_some_and(|most| self.bytes >= most)
             || self.args.file_time.is_some_and(is_old)
@@ -241,7 +242,7 @@ impl<'a> Files<'a> {
         Ok(&mut self.current.insert((writer, path, time)).0)
     }
 
-    /// What is gathered goes to the file, and a file that is old enough is completed though no packets come.
+    /// Writes buffered packets to the file, and completes a file that is old enough even if no packets arrive.
     fn flush(&mut self, now: Time) -> anyhow::Result<()> {
         if self.args.file_time.is_some() && self.is_full(now) {
             return self.complete();
@@ -256,7 +257,7 @@ impl<'a> Files<'a> {
         let Some((writer, path, _)) = self.current.take() else { return Ok(()) };
         writer.finish()?;
         self.complete.push_back(path);
-        // The file that begins next counts.
+        // The file that is started next counts as well.
         while let Some(most) = self.args.files
             && self.complete.len() >= most as usize
             && let Some(oldest) = self.complete.pop_front()
@@ -266,7 +267,7 @@ impl<'a> Files<'a> {
         Ok(())
     }
 
-    /// Completes the last file; without packets there is an empty one, as nothing else says that none came.
+    /// Completes the last file. Without packets an empty capture is written, which shows that none arrived.
     fn finish(mut self) -> anyhow::Result<()> {
         if self.current.is_none() && self.complete.is_empty() {
             self.begin(Source::clock())?;
@@ -278,7 +279,8 @@ impl<'a> Files<'a> {
     }
 }
 
-/// `trace.2026-11-23-17-00-00.pcapng.zst`, in local time; with a number where that is taken.
+/// The name of a file with its time, as in `trace.2026-11-23-17-00-00.pcapng.zst`, in local time; with a number where that
+/// name exists.
 fn stamped(path: &Path, time: Time) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let (stem, extension) = match name.split_once('.') {

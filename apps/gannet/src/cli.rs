@@ -117,7 +117,7 @@ pub(crate) enum Command {
     Zeek(zeek::Args),
 }
 
-/// The same with one command: a script may be so short that to declare all others takes longer.
+/// The command line with `run` alone: declaring all other commands may take longer than a short script runs.
 #[cfg(feature = "lua")]
 #[derive(Debug, Parser)]
 #[command(name = "gannet", version, subcommand_required = true, max_term_width = 100)]
@@ -172,7 +172,7 @@ pub(crate) fn parse(args: Vec<OsString>) -> Command {
 /// Prints help or the error of wrong usage, and ends the process.
 fn end(error: &clap::Error) -> ! {
     match error.print() {
-        // Of help this is standard output; a reader that has seen enough may close it.
+        // Help goes to standard output, whose reader may have closed it.
         Err(failed) if !error.use_stderr() && failed.kind() != io::ErrorKind::BrokenPipe => {
             crate::Terminal::new(false).error(&format_args!("standard output: {failed}"));
             std::process::exit(1)
@@ -181,7 +181,7 @@ fn end(error: &clap::Error) -> ! {
     }
 }
 
-/// What to use instead of an option of tcpdump, tshark or Zeek that a command has not got.
+/// The replacement for an option of tcpdump, tshark or Zeek that a command does not have.
 fn instead(command: &str, option: &str) -> Option<String> {
     let option = option.split_once('=').map_or(option, |(name, _)| name);
     Some(match option {
@@ -204,12 +204,12 @@ fn instead(command: &str, option: &str) -> Option<String> {
     })
 }
 
-/// The whole declaration, for man pages and completions.
+/// The complete declaration, for man pages and completions.
 pub(crate) fn declaration() -> clap::Command {
     Cli::command()
 }
 
-/// Under the name of dnsjit the command runs a script, as that does.
+/// Inserts `run` where the command was started under the name `dnsjit`, which runs a script.
 fn with_run(mut args: Vec<OsString>) -> Vec<OsString> {
     let name = args.first().and_then(|a| Path::new(a).file_name());
     if name.is_some_and(|n| n == "dnsjit") {
@@ -218,7 +218,7 @@ fn with_run(mut args: Vec<OsString>) -> Vec<OsString> {
     args
 }
 
-/// Zeek's habit: options without a command (`-C -r FILE`) mean `analyze`.
+/// Inserts `analyze` where options come without a command, as for Zeek (`-C -r FILE`).
 pub(crate) fn with_analyze(mut args: Vec<OsString>) -> Vec<OsString> {
     let own = ["-h", "--help", "-V", "--version"];
     if let Some(first) = args.get(1).and_then(|a| a.to_str())

@@ -42,7 +42,7 @@ Examples:
 /// Print what happens in captures: typed events with all arguments, in the order of packets.
 ///
 /// Events have Zeek's names and arguments. The connection of an event is shown as it is when the packet
-/// is done.
+/// has been processed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -142,11 +142,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let interest = Interest::of(gannet_engine::events(), wanted);
     let mut engine = Engine::with_listener(options, interest, Box::new(Events { to, commands }));
     let mut outcome = Outcome::Done;
-    while stop.asked().is_none() && failure.get().is_none() {
+    while stop.requested().is_none() && failure.get().is_none() {
         match stream.next_batch() {
             Ok(Some(batch)) => engine.batch(&batch)?,
             Ok(None) => break,
-            Err(_) if stop.asked().is_some() => {}
+            Err(_) if stop.requested().is_some() => {}
             Err(error) => {
                 terminal.error(&error);
                 outcome = outcome.max(Outcome::of(&error, true));
@@ -170,10 +170,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         let text = counts.lock().map_or_else(|_| String::new(), |counts| counts.text(args.json));
         outcome = outcome.max(out::write(text.as_bytes())?);
     }
-    Ok(stop.asked().unwrap_or(outcome))
+    Ok(stop.requested().unwrap_or(outcome))
 }
 
-/// Whether an event has to be asked for by name: those of the analysis itself, and contents, which Zeek reports only
+/// Whether an event is printed only if it is named: events of the analysis itself, and of contents, which Zeek raises only
 /// for ports that scripts name.
 fn needs_name(name: &str) -> bool {
     name.starts_with("gannet::") || matches!(name, "udp_contents" | "tcp_contents")
@@ -198,14 +198,14 @@ fn list(wanted: impl Fn(&Decl) -> bool) -> anyhow::Result<Outcome> {
     out::write(text.as_bytes())
 }
 
-/// Receives events.
+/// The listener of the command.
 struct Events {
     to: To,
-    /// Requests of the command line to the analysis, until it asks for them.
+    /// Commands from the command line that the engine has not fetched yet.
     commands: Vec<Command>,
 }
 
-/// What becomes of events.
+/// The use of events: printed or counted.
 enum To {
     Lines(Lines),
     Counts(Arc<Mutex<Counts>>),
@@ -215,7 +215,7 @@ enum To {
 struct Lines {
     out: BufWriter<io::Stdout>,
     line: Vec<u8>,
-    /// Why standard output cannot be written any more; its reader may be gone.
+    /// The error after which standard output cannot be written, for example because its reader closed it.
     failure: Arc<OnceLock<io::Error>>,
 }
 
@@ -271,17 +271,17 @@ impl Drop for Lines {
     }
 }
 
-/// How often each event occurs.
+/// Number of occurrences of each event.
 #[derive(Default)]
 struct Counts(HashMap<&'static str, u64>);
 
 impl Counts {
-    /// A line an event, or one JSON object.
+    /// One line per event, or one JSON object.
     fn text(&self, is_json: bool) -> String {
         let mut all: Vec<(&str, u64)> = self.0.iter().map(|(name, n)| (*name, *n)).collect();
         all.sort_by_key(|(name, n)| (Reverse(*n), *name));
         if is_json {
-            // Names of events have no character that is escaped.
+            // Names of events need no escaping.
             let all: Vec<String> = all.iter().map(|(name, n)| format!("\"{name}\":{n}")).collect();
             return format!("{{{}}}\n", all.join(","));
         }

@@ -1,4 +1,4 @@
-//! Contents of files that packets carried, written to a folder.
+//! Extracted files, written to a folder.
 
 use std::collections::HashMap;
 use std::fs;
@@ -17,30 +17,29 @@ use gannet_engine::Extract;
 use gannet_engine::Extractable;
 use gannet_engine::Extracted;
 
-/// Bytes that wait in memory before they are appended: as many files are in transit at once as there are
-/// transfers, and none of them stays open.
+/// Buffer of each file, in bytes. Files are opened only to append a full buffer, since any number may be in transit.
 const BUFFER: usize = 64 << 10;
 
-/// Which files are written, and where.
+/// Selects the files to extract, and writes them to a folder.
 #[derive(Debug)]
 pub(crate) struct ToFolder {
     folder: PathBuf,
-    /// Types, like `image/*`; none takes all.
+    /// Patterns of MIME types, like `image/*`; an empty list selects all files.
     types: Vec<String>,
-    /// Bytes of a file at the most.
-    most: u64,
+    /// Maximum number of bytes written per file.
+    max_size: u64,
     shared: Arc<Shared>,
 }
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// Names that were given, and how often: a file that goes on after a long silence is another.
+    /// Number of files with each name: a file that continues after a timeout is another one.
     names: Mutex<HashMap<String, u64>>,
     /// The first error.
     error: Mutex<Option<io::Error>>,
 }
 
-/// A pattern of types of files. A text without a slash matches no type, unless it has a star.
+/// Parses a pattern of MIME types. A pattern without a slash or a star matches no type and is refused.
 pub(crate) fn pattern(text: &str) -> Result<String, String> {
     match text.contains(['/', '*']) {
         true => Ok(text.to_owned()),
@@ -49,13 +48,13 @@ pub(crate) fn pattern(text: &str) -> Result<String, String> {
 }
 
 impl ToFolder {
-    pub(crate) fn new(folder: &Path, types: &[String], most: u64) -> io::Result<Self> {
+    pub(crate) fn new(folder: &Path, types: &[String], max_size: u64) -> io::Result<Self> {
         fs::create_dir_all(folder)?;
         let types = types.iter().map(|t| t.to_ascii_lowercase()).collect();
-        Ok(Self { folder: folder.to_owned(), types, most, shared: Arc::default() })
+        Ok(Self { folder: folder.to_owned(), types, max_size, shared: Arc::default() })
     }
 
-    /// The first error, if a file could not be written.
+    /// The error of the first file that could not be written, if any.
     pub(crate) fn error(&self) -> Option<io::Error> {
         lock(&self.shared.error).take()
     }
@@ -87,10 +86,10 @@ impl Extract for ToFolder {
         Some(Box::new(OneFile {
             path: self.folder.join(&name),
             name,
-            left: self.most,
+            remaining: self.max_size,
             size: 0,
             cutoff: false,
-            begun: false,
+            is_created: false,
             buffer: Vec::new(),
             shared: Arc::clone(&self.shared),
         }))
@@ -102,35 +101,35 @@ impl Extract for ToFolder {
 struct OneFile {
     path: PathBuf,
     name: String,
-    /// Bytes that it may still get.
-    left: u64,
+    /// Number of bytes that the limit still allows.
+    remaining: u64,
     size: u64,
     cutoff: bool,
-    /// Whether some of it is on the disk.
-    begun: bool,
+    /// Whether a part of it is written to the disk.
+    is_created: bool,
     buffer: Vec<u8>,
     shared: Arc<Shared>,
 }
 
 impl OneFile {
-    /// The number of these bytes that fit below the limit.
+    /// Takes up to `len` bytes from the limit and returns how many it allows.
     fn fit(&mut self, len: u64) -> u64 {
-        let fit = len.min(self.left);
+        let fit = len.min(self.remaining);
         self.cutoff |= fit < len;
-        self.left -= fit;
+        self.remaining -= fit;
         self.size += fit;
         fit
     }
 
     fn write_out(&mut self) {
         let mut options = OpenOptions::new();
-        options.create(true).write(true).append(self.begun).truncate(!self.begun);
+        options.create(true).write(true).append(self.is_created).truncate(!self.is_created);
         let written = options.open(&self.path).and_then(|mut file| file.write_all(&self.buffer));
         if let Err(error) = written {
             let named = io::Error::new(error.kind(), format!("{}: {error}", self.path.display()));
             lock(&self.shared.error).get_or_insert(named);
         }
-        self.begun = true;
+        self.is_created = true;
         self.buffer.clear();
     }
 }
@@ -146,13 +145,13 @@ impl Contents for OneFile {
         }
     }
 
-    /// What is missing is zeros, so that what follows stands where it belongs.
+    /// Missing bytes become zeros, so that the following bytes keep their offsets.
     fn gap(&mut self, len: u64) {
-        let mut left = self.fit(len);
-        while left > 0 {
-            let piece = left.min(BUFFER as u64);
+        let mut remaining = self.fit(len);
+        while remaining > 0 {
+            let piece = remaining.min(BUFFER as u64);
             self.buffer.resize(self.buffer.len() + piece as usize, 0);
-            left -= piece;
+            remaining -= piece;
             if self.buffer.len() >= BUFFER {
                 self.write_out();
             }
@@ -160,14 +159,14 @@ impl Contents for OneFile {
     }
 
     fn finish(&mut self) -> Extracted {
-        if !self.begun || !self.buffer.is_empty() {
+        if !self.is_created || !self.buffer.is_empty() {
             self.write_out();
         }
         Extracted { name: std::mem::take(&mut self.name), size: self.size, cutoff: self.cutoff }
     }
 }
 
-/// What programs expect behind the name of a file of this type.
+/// The usual file name suffix of a MIME type.
 fn suffix(mime_type: Option<&str>) -> &'static str {
     match mime_type.unwrap_or_default() {
         "text/plain" => "txt",

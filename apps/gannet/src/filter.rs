@@ -1,5 +1,5 @@
-//! `gannet filter`: the packets that match, into another capture; its commands show what filters
-//! are, whether all engines agree on them, and how fast they are.
+//! `gannet filter`: writes matching packets to another capture. Its subcommands show the compiled
+//! filter, compare all engines, and measure them.
 
 mod bench;
 mod compile;

@@ -1,4 +1,4 @@
-//! The formats of logs: `--format`, `--json` and what belongs to them.
+//! The formats of logs: `--format`, `--json` and their options.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use gannet_log::JsonTimes;
 use gannet_log::Output;
 use gannet_log::TextOutput;
 
-/// What logs are written as.
+/// Options for the format of logs.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Formats {
     /// Formats of the logs, like tsv,parquet: each log is written in all of them [default: tsv]
@@ -67,12 +67,12 @@ enum Unit {
     Ns,
 }
 
-/// A format that this build has not got.
+/// A format that this build does not include.
 #[derive(Debug)]
 pub(crate) struct LeftOut(pub(crate) &'static str);
 
 impl Formats {
-    /// What the options of the logs become.
+    /// Applies these options to those of the logs.
     pub(crate) fn apply(&self, logs: &mut gannet_log::Options) -> Result<(), LeftOut> {
         let times = self.json_times();
         let mut formats = self.all();
@@ -95,7 +95,7 @@ impl Formats {
         Ok(())
     }
 
-    /// How JSON shows points in time.
+    /// The format of points in time in JSON.
     pub(crate) fn json_times(&self) -> JsonTimes {
         match self.json_times {
             Times::Epoch => JsonTimes::Epoch,
@@ -104,7 +104,7 @@ impl Formats {
         }
     }
 
-    /// All formats, as they are named.
+    /// All formats that were requested.
     fn all(&self) -> Vec<Format> {
         match (self.json, self.format.is_empty()) {
             (true, _) => vec![Format::Json],
@@ -113,7 +113,7 @@ impl Formats {
         }
     }
 
-    /// What is said of an option about a format that is not written; `is_json`: JSON is written in any case.
+    /// A warning about an option of a format that is not written. With `is_json`, JSON is written in any case.
     pub(crate) fn without_effect(&self, is_json: bool) -> Option<&'static str> {
         let formats = self.all();
         let is_json = is_json || formats.contains(&Format::Json);
@@ -129,7 +129,7 @@ impl Formats {
         }
     }
 
-    /// Whether TSV is asked for by its name, and not for lack of another format.
+    /// Whether TSV was requested by name, and is not only the default.
     pub(crate) fn names_tsv(&self) -> bool {
         self.format.contains(&Format::Tsv)
     }

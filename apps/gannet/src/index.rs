@@ -33,13 +33,13 @@ pub(crate) struct Args {
     /// Captures and folders of captures
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
-    /// Do not verify checksums, as the logs were made
+    /// Do not verify checksums: use this if the logs were made with it
     #[arg(short = 'C', long)]
     no_checksums: bool,
-    /// Seed of uids, as the logs were made
+    /// Seed of uids: use the seed of the logs
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
-    /// Threads that analyse; the index is the same whatever their number
+    /// Number of threads; the index is the same for any number
     #[arg(short, long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..))]
     threads: u8,
     /// Print errors only
@@ -47,14 +47,14 @@ pub(crate) struct Args {
     quiet: bool,
 }
 
-/// The index of a capture that is analysed.
+/// The index of a capture, built while the capture is analysed.
 pub(crate) struct Indexing {
     builder: Arc<Builder>,
     capture: PathBuf,
 }
 
 impl Indexing {
-    /// The analysis with these options notes what belongs into it.
+    /// Sets the options that make the analysis record the packets of each connection.
     pub(crate) fn begin(capture: &Path, stream: &mut Stream, options: &mut Options) -> Self {
         let builder = Arc::new(Builder::new(Analysis::of(options)));
         builder.keep_restarts(stream);
@@ -62,12 +62,12 @@ impl Indexing {
         Self { builder, capture: capture.to_owned() }
     }
 
-    /// The next batch of the capture.
+    /// Adds the next batch of the capture.
     pub(crate) fn batch(&mut self, batch: &Batch<'_>) {
         self.builder.batch(batch);
     }
 
-    /// Writes it, once the analysis is finished.
+    /// Writes the index after the end of the analysis.
     pub(crate) fn write(self) -> Result<IndexSize, Error> {
         self.builder.write(&self.capture)
     }
@@ -98,7 +98,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         };
         outcome = outcome.max(index(args, stream, &file.path, &stop, &terminal)?);
         captures.push(file.path);
-        if let Some(stopped) = stop.asked() {
+        if let Some(stopped) = stop.requested() {
             return Ok(stopped);
         }
     }
@@ -133,7 +133,7 @@ fn index(
     }
     let mut indexing = Indexing::begin(capture, &mut stream, &mut options);
     let (mut engine, mut outcome) = (Engine::new(options), Outcome::Done);
-    while stop.asked().is_none() {
+    while stop.requested().is_none() {
         match stream.next_batch() {
             Ok(Some(batch)) => {
                 engine.batch(&batch)?;
@@ -150,7 +150,7 @@ fn index(
     if let Some(text) = statistics.checksum_warning() {
         terminal.warning(&text);
     }
-    if stop.asked().is_some() {
+    if stop.requested().is_some() {
         return Ok(outcome);
     }
     match indexing.write() {
@@ -160,7 +160,9 @@ fn index(
             let file = capture.display();
             if !args.quiet {
                 let bytes = HumanBytes(bytes);
-                terminal.say(&format_args!("{file}: {packets} packets of {lists} uids, {bytes}"));
+                terminal.print_lines(&format_args!(
+                    "{file}: {packets} packets of {lists} uids, {bytes}"
+                ));
             }
             warn_of_forgotten(forgotten, capture, |text| terminal.warning(text));
         }
@@ -172,7 +174,7 @@ fn index(
     Ok(outcome)
 }
 
-/// Warns where fragments may be missing from their connections.
+/// Warns that fragments may be missing from their connections.
 pub(crate) fn warn_of_forgotten(forgotten: u64, capture: &Path, warn: impl FnOnce(&dyn Display)) {
     if forgotten > 0 {
         let (count, file) = (HumanCount(forgotten), capture.display());

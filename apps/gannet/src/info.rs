@@ -1,4 +1,4 @@
-//! `gannet info`: what captures hold, from their record headers alone.
+//! `gannet info`: contents of captures, from their record headers alone.
 
 use std::path::PathBuf;
 

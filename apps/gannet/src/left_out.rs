@@ -1,4 +1,4 @@
-//! What this build leaves out: each command and option that needs a cargo feature says which.
+//! Commands and options that this build does not include: they report the cargo feature that they need.
 
 #[cfg(not(all(feature = "lua", feature = "sql")))]
 use std::ffi::OsString;
@@ -7,7 +7,7 @@ use std::fmt::Display;
 use crate::outcome::Outcome;
 use crate::terminal::Terminal;
 
-/// The arguments of a command that this build leaves out: any.
+/// The arguments of a command that this build does not include: any are accepted.
 #[cfg(not(all(feature = "lua", feature = "sql")))]
 #[derive(Debug, clap::Args)]
 #[command(disable_help_flag = true)]
@@ -16,7 +16,7 @@ pub(crate) struct Args {
     _any: Vec<OsString>,
 }
 
-/// Reports that this build has not got `what`, and how to build gannet with it.
+/// Reports that this build does not include `what`, and how to build gannet with it.
 pub(crate) fn report(what: &dyn Display, feature: &str) -> Outcome {
     let terminal = Terminal::new(false);
     terminal.error(&format_args!("{what} is not in this build"));

@@ -1,9 +1,9 @@
-//! Limits as people write them: `connections=1M`, `2G`.
+//! Parses limits such as `connections=1M` and `2G`.
 
 use gannet_engine::Limits;
 
-/// A number of bytes or things: digits, a fraction if need be, and K, M, G or T for powers of 1,024 or, where
-/// things are counted, of 1,000.
+/// Parses a number with an optional fraction and a suffix K, M, G or T: powers of 1,024 for `bytes`, of 1,000 for
+/// counts.
 fn number(text: &str, bytes: bool) -> Result<u64, String> {
     let bad = || {
         format!(
@@ -30,7 +30,7 @@ fn number(text: &str, bytes: bool) -> Result<u64, String> {
     Ok((value * unit) as u64)
 }
 
-/// A size for `--max-state`, which is the limit `state`.
+/// Parses the size of `--max-state`, which sets the limit `state`.
 pub(crate) fn state(text: &str) -> Result<u64, String> {
     let bytes = size(text)?;
     match Limits::all().find(|limit| limit.name == "state" && !limit.accepts(bytes)) {
@@ -39,17 +39,17 @@ pub(crate) fn state(text: &str) -> Result<u64, String> {
     }
 }
 
-/// A size.
+/// Parses a size in bytes.
 pub(crate) fn size(text: &str) -> Result<u64, String> {
     number(text, true)
 }
 
-/// A size of at least one byte.
+/// Parses a size of at least one byte.
 pub(crate) fn size_above_zero(text: &str) -> Result<u64, String> {
     size(text).and_then(|size| if size > 0 { Ok(size) } else { Err("0 bytes are too few".into()) })
 }
 
-/// `NAME=VALUE`, checked.
+/// Parses `NAME=VALUE` and checks the name and the value.
 pub(crate) fn limit(text: &str) -> Result<(String, u64), String> {
     let names = || {
         let names: Vec<_> = Limits::all().map(|l| l.name).collect();

@@ -54,7 +54,7 @@ mod unanswered;
 mod version;
 mod zeek;
 
-// `build.rs` tried whether the linker leaves out the tables that unwind the stack; what unwinds keeps them.
+// `build.rs` sets `no_unwind_tables` where the linker can drop the tables for stack unwinding; builds that unwind keep them.
 #[allow(unsafe_code)]
 #[cfg(all(no_unwind_tables, panic = "abort"))]
 #[link(name = "gannet_no_unwind", kind = "dylib")]
@@ -76,7 +76,7 @@ fn main() -> ExitCode {
     if let Some(arguments) = zeek::arguments(&args) {
         return zeek::run(arguments);
     }
-    if version::is_asked(&args) {
+    if version::is_requested(&args) {
         return version::print().unwrap_or(Outcome::Failed).into();
     }
     match scripted::arguments(&args) {
@@ -125,7 +125,7 @@ fn main() -> ExitCode {
     };
     match outcome {
         Ok(outcome) => outcome.into(),
-        // The reader of standard output has seen enough.
+        // The reader of standard output closed it.
         Err(error) if out::is_closed(&error) => Outcome::Done.into(),
         Err(error) => {
             Terminal::new(false).error(&terminal::causes(&error));

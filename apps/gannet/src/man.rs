@@ -1,4 +1,4 @@
-//! `gannet man`: the manual's pages.
+//! `gannet man`: man pages.
 
 use std::fs;
 use std::path::Path;
@@ -51,7 +51,7 @@ fn render(command: clap::Command) -> anyhow::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// The page of a command and those of all commands below it, each by the name that other pages cite.
+/// Writes the page of a command and of all its subcommands, under the names by which other pages refer to them.
 fn write_pages(command: clap::Command, folder: &Path) -> anyhow::Result<()> {
     for below in command.get_subcommands().filter(|c| !c.is_hide_set()) {
         write_pages(below.clone(), folder)?;

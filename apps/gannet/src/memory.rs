@@ -18,54 +18,57 @@ use mimalloc::MiMalloc;
 /// The allocator of the command.
 pub(crate) struct Counting;
 
-/// How many want to know.
-static ON: AtomicUsize = AtomicUsize::new(0);
-/// Allocations and growths.
+/// Number of active counters: allocations are counted while it is above 0.
+static COUNTERS: AtomicUsize = AtomicUsize::new(0);
+/// Calls that allocate or grow a block.
 static CALLS: AtomicUsize = AtomicUsize::new(0);
+/// Bytes in use, as published by all threads.
 static IN_USE: AtomicIsize = AtomicIsize::new(0);
 
 thread_local! {
-    /// How often it asked what is taken.
-    static LOOKS: Cell<u32> = const { Cell::new(0) };
-    /// Bytes of this thread that are not yet added to the global counter.
-    static OWN: Cell<isize> = const { Cell::new(0) };
-    /// What this thread has in use, by itself.
-    static OF_THREAD: Cell<isize> = const { Cell::new(0) };
+    /// How often it asked what is in_use_with_overhead.
+    static SAMPLE_CALLS: Cell<u32> = const { Cell::new(0) };
+    /// Bytes of this thread that are not yet added to [`IN_USE`].
+    static UNPUBLISHED: Cell<isize> = const { Cell::new(0) };
+    /// Bytes allocated less bytes freed by this thread.
+    static THREAD_IN_USE: Cell<isize> = const { Cell::new(0) };
 }
 
-/// The most that was resident, the most that was in use, and what lies between.
-static LARGEST: AtomicU64 = AtomicU64::new(0);
-static MOST: AtomicU64 = AtomicU64::new(0);
-static BESIDE: AtomicU64 = AtomicU64::new(0);
+/// Peak of resident bytes.
+static PEAK_RESIDENT: AtomicU64 = AtomicU64::new(0);
+/// Peak of bytes in use.
+static PEAK_IN_USE: AtomicU64 = AtomicU64::new(0);
+/// Resident bytes at the peak beyond those in use.
+static OVERHEAD: AtomicU64 = AtomicU64::new(0);
 
-/// Calls of [`taken`] by one thread between looks at what is resident: some ten microseconds each, and
-/// packets of a flood may bring dozens of kilobytes.
-const LOOK_EVERY: u32 = 512;
+/// Calls of [`in_use_with_overhead`] by one thread between two samples of resident memory: a sample takes about ten
+/// microseconds, and each packet of a flood may allocate dozens of kilobytes.
+const SAMPLE_EVERY: u32 = 512;
 
-/// What the program takes before it has analysed anything, with its threads.
-const PROGRAM: u64 = 8 << 20;
+/// Resident bytes of the process, with its threads, before it analyses anything.
+const BASE_USAGE: u64 = 8 << 20;
 
-/// Threads add their bytes to the global counter in steps of this size.
-const STEP: usize = 64 << 10;
+/// A thread adds its bytes to [`IN_USE`] when they reach this number.
+const PUBLISH_STEP: usize = 64 << 10;
 
 fn count(bytes: isize) {
-    let _ = OF_THREAD.try_with(|sum| sum.set(sum.get() + bytes));
-    // A thread that ends frees memory after its counter is gone: that is added at once.
-    let told = OWN.try_with(|own| {
+    let _ = THREAD_IN_USE.try_with(|sum| sum.set(sum.get() + bytes));
+    // A thread that ends frees memory after its counter is dropped: these bytes are added at once.
+    let published = UNPUBLISHED.try_with(|own| {
         let sum = own.get() + bytes;
-        let much = sum.unsigned_abs() >= STEP;
-        own.set(if much { 0 } else { sum });
-        if much { sum } else { 0 }
+        let is_due = sum.unsigned_abs() >= PUBLISH_STEP;
+        own.set(if is_due { 0 } else { sum });
+        if is_due { sum } else { 0 }
     });
-    match told.unwrap_or(bytes) {
+    match published.unwrap_or(bytes) {
         0 => {}
-        told => {
-            IN_USE.fetch_add(told, Ordering::Relaxed);
+        published => {
+            IN_USE.fetch_add(published, Ordering::Relaxed);
         }
     }
 }
 
-/// What an allocation really takes: its size class, not what was asked for.
+/// Counts an allocation with the size of its size class, not the requested size.
 #[cold]
 fn add(at: *mut u8) {
     CALLS.fetch_add(1, Ordering::Relaxed);
@@ -73,35 +76,36 @@ fn add(at: *mut u8) {
     count(unsafe { MiMalloc.usable_size(at) } as isize);
 }
 
+/// Uncounts an allocation.
 #[cold]
 fn sub(at: *mut u8) {
     // SAFETY: `at` is about to be freed or resized by this allocator, so it is still allocated.
     count(-(unsafe { MiMalloc.usable_size(at) } as isize));
 }
 
-/// Whether every block for `size` bytes stands where `align` asks: blocks of 16 bytes and more stand at multiples
-/// of 16, smaller ones at multiples of 8 (mimalloc's `MI_MAX_ALIGN_SIZE`).
+/// Whether every block of `size` bytes is aligned to `align` without a request: mimalloc aligns blocks of 16 bytes or more
+/// to 16, smaller ones to 8 (`MI_MAX_ALIGN_SIZE`).
 ///
-/// mimalloc's crate requests the alignment even then. Without a free block, mimalloc takes `align -
-/// 1` bytes more for it, which for powers of two is the next size class: a fifth more.
+/// The `mimalloc` crate requests the alignment even then. Without a free block, mimalloc adds `align - 1` bytes to an
+/// aligned request, which moves a power of two to the next size class: a fifth more.
 #[inline]
 fn is_aligned_anyway(size: usize, align: usize) -> bool {
     align <= 16 && align <= size
 }
 
-// SAFETY: every call goes to mimalloc, which gives memory of the size and alignment that was asked for, by
-// `is_aligned_anyway` or by its own promise; counting touches no memory of the caller.
+// SAFETY: every call goes to mimalloc, which gives memory of the requested size and alignment, by
+// `is_aligned_anyway` or by its own contract; counting touches no memory of the caller.
 unsafe impl GlobalAlloc for Counting {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let at = if is_aligned_anyway(layout.size(), layout.align()) {
-            // SAFETY: any size may be asked for.
+            // SAFETY: any size may be requested.
             unsafe { mi_malloc(layout.size()) }.cast()
         } else {
-            // SAFETY: the caller's promise, passed on.
+            // SAFETY: the caller's contract is the callee's.
             unsafe { MiMalloc.alloc(layout) }
         };
-        if ON.load(Ordering::Relaxed) > 0 {
+        if COUNTERS.load(Ordering::Relaxed) > 0 {
             add(at);
         }
         at
@@ -110,13 +114,13 @@ unsafe impl GlobalAlloc for Counting {
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         let at = if is_aligned_anyway(layout.size(), layout.align()) {
-            // SAFETY: any size may be asked for.
+            // SAFETY: any size may be requested.
             unsafe { mi_zalloc(layout.size()) }.cast()
         } else {
-            // SAFETY: the caller's promise, passed on.
+            // SAFETY: the caller's contract is the callee's.
             unsafe { MiMalloc.alloc_zeroed(layout) }
         };
-        if ON.load(Ordering::Relaxed) > 0 {
+        if COUNTERS.load(Ordering::Relaxed) > 0 {
             add(at);
         }
         at
@@ -124,24 +128,24 @@ unsafe impl GlobalAlloc for Counting {
 
     #[inline]
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        if ON.load(Ordering::Relaxed) > 0 {
+        if COUNTERS.load(Ordering::Relaxed) > 0 {
             sub(at);
         }
-        // SAFETY: the caller's promise, passed on.
+        // SAFETY: the caller's contract is the callee's.
         unsafe { MiMalloc.dealloc(at, layout) }
     }
 
     #[inline]
     unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        let counts = ON.load(Ordering::Relaxed) > 0;
+        let counts = COUNTERS.load(Ordering::Relaxed) > 0;
         if counts {
             sub(at);
         }
         let at = if is_aligned_anyway(size, layout.align()) {
-            // SAFETY: `at` is allocated, by the caller's promise.
+            // SAFETY: `at` is allocated, by the caller's contract.
             unsafe { mi_realloc(at.cast(), size) }.cast()
         } else {
-            // SAFETY: the caller's promise, passed on.
+            // SAFETY: the caller's contract is the callee's.
             unsafe { MiMalloc.realloc(at, layout, size) }
         };
         if counts {
@@ -151,59 +155,57 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// The kernel gives this process no huge pages (`PR_SET_THP_DISABLE` in prctl(2)).
+/// Disables transparent huge pages for this process (`PR_SET_THP_DISABLE` in prctl(2)).
 ///
-/// A run over a capture takes its memory once and ends: nearly all that pages cost it is to be cleared. For 400 MB in small
-/// pages that takes 0.2 s on any machine. In huge pages it takes 0.04 to 0.9 s: virtual machines that gave memory
-/// back to their host need milliseconds for each.
+/// A run over a capture allocates its memory once and ends, so that clearing pages is nearly all that they cost. To clear
+/// 400 MB takes 0.2 s in small pages on any machine, and 0.04 to 0.9 s in huge pages: a virtual machine that returned memory
+/// to its host needs milliseconds for each.
 pub(crate) fn refuse_huge_pages() {
     set_huge_pages(false);
 }
 
-/// The kernel gives this process huge pages where it has some: a process that runs for days accesses its memory faster in
-/// these.
+/// Enables transparent huge pages for this process: one that runs for days accesses its memory faster in these.
 #[cfg(target_os = "linux")]
 pub(crate) fn allow_huge_pages() {
     set_huge_pages(true);
 }
 
 fn set_huge_pages(allowed: bool) {
-    // A kernel without this has no huge pages, or gives them as before: both work.
+    // An error means a kernel without this control, where huge pages stay as they are configured.
     #[cfg(target_os = "linux")]
     let _ = rustix::thread::disable_transparent_huge_pages(!allowed);
     #[cfg(not(target_os = "linux"))]
     let _ = allowed;
 }
 
-/// Counts from here on.
+/// Starts counting allocations and bytes in use, until the process ends.
 pub(crate) fn start_counting() {
-    ON.fetch_add(1, Ordering::Relaxed);
+    COUNTERS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Bytes in use that were allocated since counting began, as this thread knows it: to some 64 KiB for every
-/// other one.
+/// Bytes in use that were allocated since counting started. Up to [`PUBLISH_STEP`] bytes of each other thread are missing.
 pub(crate) fn in_use() -> u64 {
-    let own = OWN.try_with(Cell::get).unwrap_or(0);
+    let own = UNPUBLISHED.try_with(Cell::get).unwrap_or(0);
     u64::try_from(IN_USE.load(Ordering::Relaxed) + own).unwrap_or(0)
 }
 
 /// [`in_use`] plus the allocator's overhead: memory between used blocks, and freed memory not yet
 /// returned to the system. Excludes pages of files, and the base usage of every program.
 ///
-/// What it holds is looked at now and then. Where the process is larger than ever, it is more; that it
-/// is not smaller when something was freed is no reason to free more.
-pub(crate) fn taken() -> u64 {
-    let look = LOOKS.try_with(|looks| looks.replace(looks.get().wrapping_add(1)));
+/// The overhead is sampled every [`SAMPLE_EVERY`] calls, and only when the resident size of the process reaches a new peak:
+/// a process that does not shrink after memory was freed is no reason to free more.
+pub(crate) fn in_use_with_overhead() -> u64 {
+    let call = SAMPLE_CALLS.try_with(|calls| calls.replace(calls.get().wrapping_add(1)));
     let in_use = in_use();
-    let looks = look.is_ok_and(|n| n.is_multiple_of(LOOK_EVERY));
-    if looks && let Some(resident) = resident() {
-        // Both at their most: in between less is in use than before, and as much is held.
-        let most = MOST.fetch_max(in_use, Ordering::Relaxed).max(in_use);
-        if resident > LARGEST.fetch_max(resident, Ordering::Relaxed) {
-            BESIDE.store(resident.saturating_sub(most + PROGRAM), Ordering::Relaxed);
+    let is_sampled = call.is_ok_and(|n| n.is_multiple_of(SAMPLE_EVERY));
+    if is_sampled && let Some(resident) = resident() {
+        // Both peaks: after one, less is in use and as much is resident.
+        let peak = PEAK_IN_USE.fetch_max(in_use, Ordering::Relaxed).max(in_use);
+        if resident > PEAK_RESIDENT.fetch_max(resident, Ordering::Relaxed) {
+            OVERHEAD.store(resident.saturating_sub(peak + BASE_USAGE), Ordering::Relaxed);
         }
     }
-    in_use + BESIDE.load(Ordering::Relaxed)
+    in_use + OVERHEAD.load(Ordering::Relaxed)
 }
 
 /// Resident bytes not backed by files, if the system reports them (Linux).
@@ -216,26 +218,25 @@ fn resident() -> Option<u64> {
     Some(kilobytes << 10)
 }
 
-/// Bytes of the allocator that `make` leaves in use of what it allocated in this thread, with the
-/// allocator's own rounding, and what it made.
+/// Runs `make` in this thread and returns its result with the bytes that it leaves allocated, rounded to size classes.
 pub(crate) fn bytes_of<T>(make: impl FnOnce() -> T) -> (T, usize) {
-    let now = || OF_THREAD.try_with(Cell::get).unwrap_or(0);
-    ON.fetch_add(1, Ordering::Relaxed);
+    let now = || THREAD_IN_USE.try_with(Cell::get).unwrap_or(0);
+    COUNTERS.fetch_add(1, Ordering::Relaxed);
     let before = now();
-    let made = make();
+    let result = make();
     let bytes = now() - before;
-    ON.fetch_sub(1, Ordering::Relaxed);
-    (made, usize::try_from(bytes).unwrap_or(0))
+    COUNTERS.fetch_sub(1, Ordering::Relaxed);
+    (result, usize::try_from(bytes).unwrap_or(0))
 }
 
-/// How often `make` allocates something, or lets something grow, in all threads.
+/// Runs `make` and returns its result with the number of allocations and growths meanwhile, in all threads.
 pub(crate) fn allocations_of<T>(make: impl FnOnce() -> T) -> (T, usize) {
     let before = CALLS.load(Ordering::Relaxed);
-    let (made, _) = bytes_of(make);
-    (made, CALLS.load(Ordering::Relaxed).wrapping_sub(before))
+    let (result, _) = bytes_of(make);
+    (result, CALLS.load(Ordering::Relaxed).wrapping_sub(before))
 }
 
-/// Allocations and growths since counting began.
+/// Number of allocations and growths since counting started.
 pub(crate) fn allocations() -> u64 {
     CALLS.load(Ordering::Relaxed) as u64
 }
@@ -273,16 +274,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_resident_is_known_where_the_system_tells() {
+    fn resident_memory_is_read_from_proc() {
         let resident = resident();
         assert!(resident.is_none_or(|bytes| bytes > 100_000), "{resident:?}");
         assert_eq!(resident.is_some(), std::path::Path::new("/proc/self/status").exists());
-        assert!(taken() >= in_use() / 2);
+        assert!(in_use_with_overhead() >= in_use() / 2);
     }
 
     #[test]
-    fn memory_stands_where_it_was_asked_for() {
-        // The rest of a size class is taken, too, so that blocks in the middle of pages are seen.
+    fn blocks_have_the_requested_alignment() {
+        // The rest of a size class is in_use_with_overhead, too, so that blocks in the middle of pages are seen.
         let mut held = Vec::new();
         for size in [
             1, 2, 7, 8, 9, 15, 16, 17, 24, 40, 48, 100, 1_000, 1_024, 1_032, 5_000, 65_536, 65_552,
@@ -316,13 +317,13 @@ mod tests {
     }
 
     #[test]
-    fn a_power_of_two_takes_no_more_than_itself() {
+    fn a_power_of_two_is_its_own_size_class() {
         let (kept, bytes) = bytes_of(|| (0..100).map(|_| vec![0_u64; 8_192]).collect::<Vec<_>>());
         assert!(bytes <= 100 * 65_536 + 4_096, "{bytes} for {}", kept.len());
     }
 
     #[test]
-    fn counts_what_is_kept_in_classes() {
+    fn counts_size_classes_of_live_blocks() {
         let (kept, bytes) = bytes_of(|| {
             drop(vec![0_u8; 500]);
             vec![1_u8; 1000]

@@ -12,27 +12,27 @@ use std::sync::Mutex;
 use gannet_filter::NoNames;
 use gannet_filter::Resolver;
 
-/// Larger lists are refused: room for some ten million addresses.
+/// Maximum size of a list in bytes, some ten million addresses: larger ones are refused.
 const MAX_LIST: u64 = 256 << 20;
-/// Larger files of names are read as far as this.
+/// Number of bytes read of a file of names.
 const MAX_NAMES: u64 = 16 << 20;
 
-/// Names as this machine knows them. Files are read when the first name is asked for.
+/// Names that this machine resolves. Each lookup reads the files.
 #[derive(Debug)]
 pub(crate) struct System {
     folder: PathBuf,
-    /// Whether hosts that no file names are asked for elsewhere.
-    ask: bool,
-    /// Filters are compiled for each link type that packets have: hosts are asked for once.
+    /// Whether the resolver is used for hosts that no file has.
+    uses_resolver: bool,
+    /// Resolved hosts. Filters are compiled for each link type of the packets, and resolve each host once.
     hosts: Mutex<HashMap<String, Vec<IpAddr>>>,
 }
 
 impl System {
     pub(crate) fn new() -> Self {
-        Self { folder: "/etc".into(), ask: true, hosts: Mutex::default() }
+        Self { folder: "/etc".into(), uses_resolver: true, hosts: Mutex::default() }
     }
 
-    /// The fields of each line of a file, comments left out.
+    /// The first result of `of` for the fields of the lines of a file, without comments.
     fn find<T>(&self, file: &str, mut of: impl FnMut(&[&str]) -> Option<T>) -> Option<T> {
         let mut text = Vec::new();
         let opened = fs::File::open(self.folder.join(file)).ok()?;
@@ -44,7 +44,7 @@ impl System {
         })
     }
 
-    /// A number in a file of lines `NAME NUMBER ALIAS...`.
+    /// The number of a name in a file of lines `NAME NUMBER ALIAS...`.
     fn number(&self, file: &str, name: &str) -> Option<u32> {
         self.find(file, |fields| {
             let (first, rest) = fields.split_first()?;
@@ -62,7 +62,7 @@ impl System {
             }
             None
         });
-        if all.is_empty() && self.ask {
+        if all.is_empty() && self.uses_resolver {
             let found = (name, 0).to_socket_addrs().into_iter().flatten();
             all.extend(found.map(|socket| socket.ip()));
         }
@@ -100,7 +100,7 @@ impl Resolver for System {
             if !std::iter::once(first).chain(aliases).any(|n| n.eq_ignore_ascii_case(name)) {
                 return None;
             }
-            // Fewer than four numbers are the first ones of an address.
+            // Fewer than four numbers are the first bytes of an address.
             let mut bytes = [0; 4];
             let mut given = number.split('.');
             for byte in &mut bytes {
@@ -111,14 +111,14 @@ impl Resolver for System {
     }
 
     fn port(&self, name: &str, over: &str) -> Option<u16> {
-        let own = self.find("services", |fields| {
+        let from_file = self.find("services", |fields| {
             let (first, rest) = fields.split_first()?;
             let (number, aliases) = rest.split_first()?;
             let (port, protocol) = number.split_once('/')?;
             let same = protocol == over && (*first == name || aliases.contains(&name));
             same.then(|| port.parse().ok())?
         });
-        own.or_else(|| NoNames.port(name, over))
+        from_file.or_else(|| NoNames.port(name, over))
     }
 
     fn list(&self, name: &str) -> Result<String, String> {
@@ -132,8 +132,8 @@ impl Resolver for System {
     }
 
     fn protocol(&self, name: &str) -> Option<u8> {
-        let own = self.number("protocols", name).and_then(|n| u8::try_from(n).ok());
-        own.or_else(|| NoNames.protocol(name))
+        let from_file = self.number("protocols", name).and_then(|n| u8::try_from(n).ok());
+        from_file.or_else(|| NoNames.protocol(name))
     }
 }
 
@@ -151,7 +151,8 @@ mod tests {
         write("networks", "office 10.1\nlab 192.0.2.0 bench\n");
         write("services", "http 8080/tcp web-cache\nhttp 8081/udp\n");
         write("protocols", "ours 253 OURS\n");
-        let names = System { folder: folder.clone(), ask: false, hosts: Mutex::default() };
+        let names =
+            System { folder: folder.clone(), uses_resolver: false, hosts: Mutex::default() };
         let addresses: Vec<String> = names.host("WEB").iter().map(ToString::to_string).collect();
         assert_eq!(addresses, ["192.0.2.1", "2001:db8::1"]);
         assert_eq!(names.host("www").len(), 1);

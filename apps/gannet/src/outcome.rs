@@ -1,33 +1,33 @@
-//! How a run ended: the contract of the exit codes.
+//! The outcome of a run, and its exit code.
 
 use std::process::ExitCode;
 
 use gannet_capture::Error;
 
-/// How a run ended, from the mildest to the gravest: of several files the gravest counts.
+/// The outcome of a run, from best to worst: of several files the worst counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Outcome {
     /// Everything was done.
     Done,
-    /// An input was cut or damaged; everything before was done.
+    /// An input is truncated or damaged; everything before the damage was analysed.
     Damaged,
-    /// A replay sent only a part of its queries, because of a fault.
+    /// A replay sent only a part of its queries, because of an error.
     Unsent,
     /// An input is no capture or cannot be opened; also wrong usage, as clap has it.
     NoCapture,
-    /// What was made could not be written.
+    /// Output could not be written.
     Failed,
     /// The exit code of the program that this one replaces.
     Code(u8),
-    /// A signal of this number asked to stop; what was made until then is complete.
+    /// A signal, of this number, ended the run early; the output up to then is complete.
     Stopped(u8),
 }
 
 impl Outcome {
-    /// The outcome of a capture that could not be read to its end; `begun` says whether it could
-    /// be read at all.
-    pub(crate) fn of(error: &Error, begun: bool) -> Self {
-        if begun || error.is_partial() { Self::Damaged } else { Self::NoCapture }
+    /// The outcome of a capture that could not be read to its end; `is_read` says whether some packets
+    /// were read.
+    pub(crate) fn of(error: &Error, is_read: bool) -> Self {
+        if is_read || error.is_partial() { Self::Damaged } else { Self::NoCapture }
     }
 
     fn code(self) -> u8 {

@@ -1,4 +1,4 @@
-//! From the paths that were given to the files and folders that are meant.
+//! Resolves the paths on the command line to files and folders.
 
 use std::collections::HashSet;
 use std::fs;
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use gannet_capture::FileId;
 
-/// Suffixes that say "capture" or how it is compressed, and nothing about which.
+/// Suffixes of captures and of compression, which folders of logs are named without.
 const SUFFIXES: [&str; 10] =
     [".pcap", ".pcapng", ".cap", ".ntar", ".dmp", ".trace", ".gz", ".zst", ".xz", ".lz4"];
 
@@ -18,11 +18,11 @@ const SUFFIXES: [&str; 10] =
 pub(crate) struct FoundFile {
     pub(crate) path: PathBuf,
     pub(crate) named: bool,
-    /// Its path below the folder that was given, or as it was given.
+    /// Its path below the folder on the command line, or the path itself.
     pub(crate) below: PathBuf,
 }
 
-/// All files of the given paths: of folders their files in the order of their names.
+/// All files of the given paths. The files of a folder are sorted by name.
 pub(crate) fn files(paths: &[PathBuf]) -> io::Result<Vec<FoundFile>> {
     let mut found = Vec::new();
     for path in paths {
@@ -36,7 +36,7 @@ pub(crate) fn files(paths: &[PathBuf]) -> io::Result<Vec<FoundFile>> {
     Ok(found)
 }
 
-/// An error for each of the given folders that has none of the captures: nothing of it was read.
+/// An error for each given folder without captures, of which nothing was read.
 pub(crate) fn without_captures<'p>(
     paths: &'p [PathBuf],
     captures: &'p [PathBuf],
@@ -50,7 +50,7 @@ pub(crate) fn without_captures<'p>(
     paths.iter().filter(is_empty).map(error)
 }
 
-/// A relative path as it is; of others, which lead elsewhere, the name of the file.
+/// A relative path itself; the file name of a path that is absolute or leads out of the current folder.
 fn below(path: &Path) -> PathBuf {
     let plain = |part: &Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
     if path.components().all(|part| plain(&part)) {
@@ -59,7 +59,7 @@ fn below(path: &Path) -> PathBuf {
     path.file_name().map(PathBuf::from).unwrap_or_default()
 }
 
-/// Lists the files of a folder and of those in it. Errors name the folder that cannot be read.
+/// Lists the files of a folder and its subfolders. Errors name the folder that cannot be read.
 fn list(top: &Path, folder: &Path, found: &mut Vec<FoundFile>) -> io::Result<()> {
     let entries = fs::read_dir(folder).and_then(Iterator::collect::<io::Result<Vec<_>>>);
     let mut entries = entries
@@ -67,7 +67,7 @@ fn list(top: &Path, folder: &Path, found: &mut Vec<FoundFile>) -> io::Result<()>
     entries.sort_by_key(fs::DirEntry::file_name);
     for entry in entries {
         let path = entry.path();
-        // Links to folders are not followed: they may lead in a circle.
+        // Links to folders are not followed: they may form a cycle.
         if entry.file_type()?.is_dir() && gannet_capture::is_index(&path) {
             continue;
         }
@@ -81,14 +81,14 @@ fn list(top: &Path, folder: &Path, found: &mut Vec<FoundFile>) -> io::Result<()>
     Ok(())
 }
 
-/// A file that is read, which output must not replace.
+/// An input file, which output must not overwrite.
 pub(crate) struct InputFile {
     path: PathBuf,
     id: FileId,
 }
 
 impl InputFile {
-    /// The regular files of the given paths, also that of standard input for `-`.
+    /// The regular files of the given paths, including the one at standard input for `-`.
     pub(crate) fn all(paths: &[PathBuf]) -> Vec<Self> {
         // What cannot be listed is reported when it is opened.
         let mut found = files(paths).unwrap_or_default();
@@ -101,7 +101,7 @@ impl InputFile {
         found.into_iter().filter_map(input).collect()
     }
 
-    /// Refuses to write a file that is one of the inputs, whatever its name.
+    /// Refuses an output that is the same file as one of the inputs, under any name.
     pub(crate) fn refuse(inputs: &[Self], output: &Path) -> anyhow::Result<()> {
         let Some(id) = FileId::of(output) else { return Ok(()) };
         let Some(input) = inputs.iter().find(|input| input.id == id) else { return Ok(()) };
@@ -110,7 +110,7 @@ impl InputFile {
     }
 }
 
-/// Refuses a suffix that promises a compression which is not written.
+/// Refuses a suffix of a compression that gannet does not write.
 pub(crate) fn refuse_suffix(output: &Path) -> anyhow::Result<()> {
     const UNKNOWN: [&str; 10] =
         [".bz2", ".bz", ".lzma", ".lzo", ".lz", ".Z", ".br", ".sz", ".zip", ".7z"];
@@ -122,11 +122,11 @@ pub(crate) fn refuse_suffix(output: &Path) -> anyhow::Result<()> {
     anyhow::bail!("{output}: {suffix} is not written: take .gz, .zst, .xz, .lz4 or no compression")
 }
 
-/// What a capture is written as whose name does not end like one; `None` where it does.
+/// The format that is written for a name without the suffix of a capture; `None` for a name with one.
 pub(crate) fn unknown_format(output: &Path) -> Option<&'static str> {
     let is_known = |path: &Path| {
         let suffix = path.extension().unwrap_or_default().to_string_lossy();
-        // trace.pcap1 is one of several.
+        // Rotated captures are named trace.pcap1 and so on.
         let plain = suffix.to_ascii_lowercase();
         let plain = plain.trim_end_matches(|c: char| c.is_ascii_digit());
         ["pcapng", "ntar"].contains(&&*suffix) || ["pcap", "cap", "dmp"].contains(&plain)

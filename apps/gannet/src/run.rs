@@ -40,7 +40,7 @@ pub(crate) struct Args {
     arguments: Vec<OsString>,
 }
 
-/// Says how far a pipeline is: a line that is written over on a terminal, and lines elsewhere.
+/// Prints the progress of a pipeline: one line that is overwritten on a terminal, separate lines elsewhere.
 fn report(at: &Progress, seconds: f64, done: bool) {
     let rate = at.packets as f64 / seconds.max(1e-9);
     let mut line = format!("{} packets", HumanCount(at.packets));
@@ -58,7 +58,7 @@ fn report(at: &Progress, seconds: f64, done: bool) {
         (true, true) => writeln!(words, "\r\x1b[K{line}"),
         (false, _) => writeln!(words, "{line}"),
     };
-    // If standard error is closed, there is no one to report to.
+    // If standard error is closed, nothing can be reported.
     written.unwrap_or_default();
 }
 
@@ -70,9 +70,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let stop =
         Stop::of_script(gannet_lua::stop_writing, gannet_lua::reads_pipe).context("signals")?;
     match gannet_lua::run(script, &args.arguments, options) {
-        Ok(()) => Ok(stop.asked().unwrap_or(Outcome::Done)),
-        // A pipeline that the signal ended raises an error.
-        Err(_) if let Some(stopped) = stop.asked() => Ok(stopped),
+        Ok(()) => Ok(stop.requested().unwrap_or(Outcome::Done)),
+        // A pipeline that is ended by a signal raises an error.
+        Err(_) if let Some(stopped) = stop.requested() => Ok(stopped),
         Err(error) => {
             Terminal::new(false).error(&error);
             Ok(match error {

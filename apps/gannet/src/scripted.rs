@@ -13,8 +13,8 @@ use crate::cli;
 use crate::outcome::Outcome;
 use crate::terminal::Terminal;
 
-/// Options of `gannet analyze` that hold with scripts as well. Scripts run in one thread, in the order of packets.
-const TAKEN: [&str; 10] = [
+/// Options of `gannet analyze` that also apply to scripts. Scripts run in one thread, in the order of packets.
+const SUPPORTED: [&str; 10] = [
     "files",
     "filter",
     "json",
@@ -60,7 +60,7 @@ pub(crate) fn arguments(args: &[OsString]) -> Option<Result<Vec<OsString>, Outco
     let declared = cli::declaration();
     let mut ids =
         declared.find_subcommand("analyze")?.get_arguments().map(|arg| arg.get_id().as_str());
-    if let Some(id) = ids.find(|id| given(id) && !TAKEN.contains(id)) {
+    if let Some(id) = ids.find(|id| given(id) && !SUPPORTED.contains(id)) {
         let option = id.replace('_', "-");
         return refuse(&format!("--{option} cannot be used with scripts: they write the logs"));
     }
@@ -97,7 +97,7 @@ pub(crate) fn arguments(args: &[OsString]) -> Option<Result<Vec<OsString>, Outco
     Some(Ok(zeek))
 }
 
-/// Whether an argument may be the reason for scripts: all else is left to `gannet analyze`.
+/// Whether an argument may name a script: all others are left to `gannet analyze`.
 fn may_name_scripts(arg: &OsStr) -> bool {
     let text = arg.to_string_lossy();
     text.ends_with(".zeek")

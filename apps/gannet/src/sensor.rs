@@ -26,7 +26,7 @@ use crate::terminal::Terminal;
 
 const DEFAULT: &str = "/etc/gannet/gannet.toml";
 
-/// Analyse the traffic of interfaces as a file says, until a signal
+/// Analyse the traffic of interfaces with the options of a file, until a signal
 ///
 /// The file has options of gannet analyze by their names without dashes, like rotate = "1h". All options of gannet
 /// analyze can be given as well, after --config; they take precedence. Without --config, /etc/gannet/gannet.toml is
@@ -41,7 +41,7 @@ pub(crate) struct Args {
     options: Vec<OsString>,
 }
 
-/// Verify the file of a sensor, or print what holds
+/// Verify the file of a sensor, or print the resulting options
 #[derive(Debug, clap::Args)]
 #[command(arg_required_else_help = true)]
 pub(crate) struct ConfigArgs {
@@ -51,13 +51,13 @@ pub(crate) struct ConfigArgs {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Verify the file: names, values, and what belongs together
+    /// Verify the file: names, values and combinations of options
     Check(Args),
     /// Print the value of each option and where it comes from
     Show(Args),
 }
 
-/// Options that were put together.
+/// Options merged from the file and the command line.
 struct Options {
     matches: clap::ArgMatches,
     /// Options that come from the file.
@@ -109,7 +109,7 @@ fn refuse(words: &str) -> Outcome {
 fn command() -> clap::Command {
     analyze::Args::augment_args(clap::Command::new("gannet sensor"))
         .args_override_self(true)
-        // A file alone need not name what is captured.
+        // The file may name the interfaces instead of arguments.
         // Another argument of that name: that one is required has no way back.
         .mut_arg("files", |arg| {
             let parser = arg.get_value_parser().clone();
@@ -175,7 +175,7 @@ fn options(text: &str, file: &Path, given: &[OsString]) -> Result<Options, Strin
     all.extend(given.iter().cloned());
     let matches = command().try_get_matches_from(words(&all)).map_err(|error| {
         let text = error.to_string();
-        // Where the command line alone is right, the file is wrong.
+        // If the command line alone is valid, the error is in the file.
         match command().try_get_matches_from(words(given)) {
             Ok(_) => {
                 let first = text.lines().next().unwrap_or_default();
@@ -193,7 +193,7 @@ fn options(text: &str, file: &Path, given: &[OsString]) -> Result<Options, Strin
     Ok(Options { matches, from_file, file: file.to_owned() })
 }
 
-/// A value of the file as the command line has it.
+/// Converts a value of the file to command line arguments.
 fn values(key: &str, value: &Value) -> Result<Vec<String>, String> {
     Ok(match value {
         Value::String(text) => vec![text.clone()],
@@ -215,7 +215,7 @@ impl Options {
         analyze::Args::from_arg_matches(&self.matches).map_err(|error| error.to_string())
     }
 
-    /// All options that have a value, by name, as text.
+    /// The text of all options that have a value, by name.
     fn values(&self) -> BTreeMap<String, String> {
         let command = command();
         let value = |arg: &clap::Arg| {
@@ -232,7 +232,7 @@ impl Options {
         command.get_arguments().filter_map(value).collect()
     }
 
-    /// All options as a file has them, each with where it comes from; defaults as comments.
+    /// All options in the form of a file, each with its source; defaults as comments.
     fn show(&self) -> String {
         let mut out = String::new();
         let command = command();
@@ -268,7 +268,7 @@ impl Options {
             } else {
                 self.matches.get_flag(id).to_string()
             };
-            // Options that say what holds anyway may exclude others: as comments they do not.
+            // Defaults are comments, since an explicit default may conflict with another option.
             let hidden = if source == "default" { "# " } else { "" };
             out.push_str(&format!("{hidden}{long} = {value} # {source}\n"));
         }

@@ -1,4 +1,4 @@
-//! Work that is spread over threads, with its results in order.
+//! Work in several threads, with the results in order.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use std::thread;
 /// several threads, and `conclude` in the caller's thread, in the order of the items. An item that
 /// `prepare` refuses goes directly to `conclude`. An error of `conclude` ends everything.
 ///
-/// Prepared items wait for a thread, as many as there are threads at the most. Results wait for
-/// those of earlier items, however many they are: one that takes long holds no thread up.
+/// At most as many prepared items as there are threads wait for a thread. Any number of results may wait for
+/// earlier ones, so that one slow item blocks no thread.
 pub(crate) fn run<T, P: Send, R: Send, N, E>(
     threads: usize,
     items: impl Iterator<Item = T>,

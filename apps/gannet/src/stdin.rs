@@ -1,4 +1,4 @@
-//! Standard input that a signal can end.
+//! Standard input as a capture that a signal can end.
 
 use std::fs::File;
 use std::io;
@@ -22,13 +22,13 @@ use rustix::event::poll;
 use crate::stop::Stop;
 use crate::terminal::Terminal;
 
-/// How errors name it.
+/// Name of the input in errors.
 const NAME: &str = "standard input";
 
-/// A run waits no longer than this for a stop, whenever the signal came.
-const PATIENCE: Duration = Duration::from_millis(200);
+/// Interval at which a blocked read checks for a signal.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Captures as one stream, of which standard input alone can be ended by a signal.
+/// Opens captures as one stream. A signal ends the stream if its only input is standard input.
 pub(crate) fn stream(files: &[PathBuf], options: Options, stop: &Stop) -> Result<Stream, Error> {
     if is_stdin(files) { open(stop).map(Stream::from_reader) } else { Stream::open(files, options) }
 }
@@ -37,14 +37,14 @@ fn is_stdin(files: &[PathBuf]) -> bool {
     matches!(files, [file] if file == Path::new("-"))
 }
 
-/// A capture on standard input. A signal counts as its end: a live capture in a pipe may be silent
-/// for hours, and reading alone would wait for it.
+/// Opens the capture on standard input. A signal counts as its end: a live capture in a pipe may be silent
+/// for hours, and a plain read would block as long.
 pub(crate) fn open(stop: &Stop) -> Result<Reader, Error> {
     let input = input().map_err(|source| Error::Io { file: NAME.into(), source })?;
     if !is_file(&input) {
         stop.drain_first();
     }
-    Reader::from_read(Box::new(Stdin { input, stop: stop.clone(), has_said: false }), NAME)
+    Reader::from_read(Box::new(Stdin { input, stop: stop.clone(), is_noted: false }), NAME)
 }
 
 fn input() -> io::Result<File> {
@@ -58,28 +58,28 @@ fn is_file(input: &File) -> bool {
 struct Stdin {
     input: File,
     stop: Stop,
-    /// Whether people know what is waited for after SIGINT.
-    has_said: bool,
+    /// Whether the note that the rest of the pipe is read was printed.
+    is_noted: bool,
 }
 
 impl Read for Stdin {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
-            if self.stop.asked().is_some() {
+            if self.stop.requested().is_some() {
                 return Ok(0);
             }
-            if is_ready(&self.input, PATIENCE)? {
+            if is_ready(&self.input, POLL_INTERVAL)? {
                 return self.input.read(buffer);
             }
-            if self.stop.drains() && !self.has_said && io::stderr().is_terminal() {
-                self.has_said = true;
+            if self.stop.drains() && !self.is_noted && io::stderr().is_terminal() {
+                self.is_noted = true;
                 Terminal::new(false).note(&"reading the pipe to its end; Ctrl-C stops now");
             }
         }
     }
 }
 
-/// Whether there is something to read, or the end, within this time.
+/// Whether data or the end of the input is available within this time.
 fn is_ready(input: &File, within: Duration) -> io::Result<bool> {
     let mut input = [PollFd::new(input, PollFlags::IN)];
     let within = Timespec {
@@ -93,32 +93,32 @@ fn is_ready(input: &File, within: Duration) -> io::Result<bool> {
     }
 }
 
-/// Rows reach their files at least this often while a pipe is read.
-const FLUSH: Duration = Duration::from_secs(1);
+/// Interval at which rows are written to their files while a pipe is read.
+const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Standard input that is followed: what is complete is written at least every second.
+/// Schedules writes while standard input is followed: complete rows are written at least every second.
 pub(crate) struct Live {
     input: File,
     flushed: Instant,
 }
 
 impl Live {
-    /// Where the only input is a pipe, or whatever else on standard input is no file.
+    /// A schedule if the only input is standard input and that is not a regular file.
     pub(crate) fn of(files: &[PathBuf]) -> Option<Self> {
         let input = input().ok().filter(|input| is_stdin(files) && !is_file(input))?;
         Some(Self { input, flushed: Instant::now() })
     }
 
-    /// Whether rows are to be written now. Where the pipe is `empty`, waits for more until they are.
+    /// Whether rows are to be written now. While the pipe is `empty`, waits for data until they are.
     pub(crate) fn is_due(&mut self, empty: bool, stop: &Stop) -> bool {
         loop {
-            let left = FLUSH.saturating_sub(self.flushed.elapsed());
+            let left = FLUSH_INTERVAL.saturating_sub(self.flushed.elapsed());
             if left.is_zero() {
                 self.flushed = Instant::now();
                 return true;
             }
-            let goes_on = || is_ready(&self.input, left.min(PATIENCE)).unwrap_or(true);
-            if !empty || stop.asked().is_some() || goes_on() {
+            let goes_on = || is_ready(&self.input, left.min(POLL_INTERVAL)).unwrap_or(true);
+            if !empty || stop.requested().is_some() || goes_on() {
                 return false;
             }
         }

@@ -23,27 +23,27 @@ use signal_hook::iterator::Signals;
 
 use crate::outcome::Outcome;
 
-/// Whether a signal asked to stop. Clones ask the same.
+/// Whether a signal requested the end of the run. Clones share the state.
 #[derive(Clone)]
 pub(crate) struct Stop(Arc<State>);
 
 #[derive(Default)]
 struct State {
-    /// The signal that stops the run, 0 before it comes.
+    /// The signal that stops the run; 0 until one arrives.
     signal: AtomicI32,
-    /// The next SIGINT does not stop the run yet.
+    /// Whether a pipe is read, so that the first SIGINT does not stop the run.
     reads_pipe: AtomicBool,
-    /// That SIGINT came: the pipe is read to its end.
+    /// Whether that SIGINT arrived: the pipe is read to its end.
     drains: AtomicBool,
     /// Flags that are set when the run stops.
-    also: Mutex<Vec<Arc<AtomicBool>>>,
-    /// Signals of a sensor that stop nothing, and that were not taken yet.
+    set_on_stop: Mutex<Vec<Arc<AtomicBool>>>,
+    /// Requests of a sensor's signals that are not yet carried out.
     reopen: AtomicBool,
     rotate: AtomicBool,
 }
 
 impl Stop {
-    /// Takes the signals over; SIGHUP only where it is not ignored, as under nohup(1).
+    /// Installs the handlers of a run; that of SIGHUP only where the signal is not ignored, as it is under nohup(1).
     pub(crate) fn on_signals() -> io::Result<Self> {
         let mut numbers = vec![SIGINT, SIGTERM];
         if !is_ignored(SIGHUP) {
@@ -52,7 +52,7 @@ impl Stop {
         Self::on(&numbers, State::receive)
     }
 
-    /// Takes the signals of a sensor over: SIGINT and SIGTERM stop it, SIGHUP asks to reopen logs, SIGUSR1 to rotate
+    /// Installs the handlers of a sensor: SIGINT and SIGTERM stop it, SIGHUP reopens its logs, SIGUSR1 rotates
     /// them.
     pub(crate) fn of_sensor() -> io::Result<Self> {
         Self::on(&[SIGINT, SIGTERM, SIGHUP, SIGUSR1], |state, number| match number {
@@ -62,8 +62,8 @@ impl Stop {
         })
     }
 
-    /// Takes those signals over that are not ignored. The first SIGINT stops nothing where the script `reads_pipe`. Where `has_work`
-    /// says that nothing is to be completed, they end the process as they do without a handler.
+    /// Installs the handlers of a Lua script for signals that are not ignored. While `reads_pipe` returns true, the first SIGINT
+    /// stops nothing. While `has_work` returns false, signals end the process as they do without a handler.
     #[cfg(feature = "lua")]
     pub(crate) fn of_script(has_work: fn() -> bool, reads_pipe: fn() -> bool) -> io::Result<Self> {
         let numbers = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|number| !is_ignored(*number));
@@ -73,7 +73,7 @@ impl Stop {
                 return;
             }
             if state.signal.load(Ordering::Relaxed) == 0 && !has_work() {
-                // A failure leaves the signal to the next pipeline.
+                // If that fails, the next pipeline stops.
                 signal_hook::low_level::emulate_default_handler(number).unwrap_or_default();
             }
             state.receive(number);
@@ -83,41 +83,41 @@ impl Stop {
     fn on(numbers: &[i32], receive: impl Fn(&State, i32) + Send + 'static) -> io::Result<Self> {
         let mut signals = Signals::new(numbers)?;
         let state = Arc::new(State::default());
-        let own = Arc::clone(&state);
-        let receive = move || signals.forever().for_each(|number| receive(&own, number));
+        let shared = Arc::clone(&state);
+        let receive = move || signals.forever().for_each(|number| receive(&shared, number));
         thread::Builder::new().name("signals".into()).spawn(receive)?;
         Ok(Self(state))
     }
 
-    /// Sets a flag as well when the run is to stop.
-    pub(crate) fn also(&self, flag: &Arc<AtomicBool>) {
-        let mut also = self.0.also.lock().unwrap_or_else(PoisonError::into_inner);
-        also.push(Arc::clone(flag));
-        flag.fetch_or(self.asked().is_some(), Ordering::Relaxed);
+    /// Registers a flag that is set when the run is to stop.
+    pub(crate) fn set_on_stop(&self, flag: &Arc<AtomicBool>) {
+        let mut set_on_stop = self.0.set_on_stop.lock().unwrap_or_else(PoisonError::into_inner);
+        set_on_stop.push(Arc::clone(flag));
+        flag.fetch_or(self.requested().is_some(), Ordering::Relaxed);
     }
 
-    /// A pipe is read: the first SIGINT does not stop the run.
+    /// Declares that a pipe is read: the first SIGINT does not stop the run.
     pub(crate) fn drain_first(&self) {
         self.0.reads_pipe.store(true, Ordering::Relaxed);
     }
 
-    /// Whether SIGINT came while a pipe is read.
+    /// Whether SIGINT arrived while a pipe is read.
     pub(crate) fn drains(&self) -> bool {
         self.0.drains.load(Ordering::Relaxed)
     }
 
-    /// Whether logs are to be reopened: since the last call.
-    pub(crate) fn takes_reopen(&self) -> bool {
+    /// Whether a signal requested to reopen the logs since the last call.
+    pub(crate) fn take_reopen_request(&self) -> bool {
         self.0.reopen.swap(false, Ordering::Relaxed)
     }
 
-    /// Whether logs are to be rotated: since the last call.
-    pub(crate) fn takes_rotate(&self) -> bool {
+    /// Whether a signal requested to rotate the logs since the last call.
+    pub(crate) fn take_rotate_request(&self) -> bool {
         self.0.rotate.swap(false, Ordering::Relaxed)
     }
 
-    /// How the run ends if it has to end now.
-    pub(crate) fn asked(&self) -> Option<Outcome> {
+    /// The outcome of the run if a signal ends it.
+    pub(crate) fn requested(&self) -> Option<Outcome> {
         match self.0.signal.load(Ordering::Relaxed) {
             0 => None,
             signal => Some(Outcome::Stopped(signal as u8)),
@@ -135,8 +135,8 @@ impl State {
             return;
         }
         self.signal.store(number, Ordering::Relaxed);
-        let also = self.also.lock().unwrap_or_else(PoisonError::into_inner);
-        also.iter().for_each(|flag| flag.store(true, Ordering::Relaxed));
+        let set_on_stop = self.set_on_stop.lock().unwrap_or_else(PoisonError::into_inner);
+        set_on_stop.iter().for_each(|flag| flag.store(true, Ordering::Relaxed));
     }
 }
 

@@ -1,4 +1,4 @@
-//! `gannet synth`: captures made from nothing, for trying and testing.
+//! `gannet synth`: generated captures, for trials and tests.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use gannet_synth::RandomPackets;
 
 use crate::outcome::Outcome;
 
-/// Make traffic: the same bytes on every machine.
+/// Generate traffic: the same bytes on every machine.
 #[derive(Debug, clap::Args)]
 #[command(arg_required_else_help = true)]
 pub(crate) struct Args {
@@ -124,11 +124,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
 
 fn random(args: &RandomArgs) -> anyhow::Result<Outcome> {
     let RandomArgs { seed, ipv6, udp, odd, payload, .. } = *args;
-    let made = RandomOptions { seed, ipv6, udp, odd, payload: payload.into() };
-    let mut packets = RandomPackets::new(made);
+    let random = RandomOptions { seed, ipv6, udp, odd, payload: payload.into() };
+    let mut packets = RandomPackets::new(random);
     let options = options();
     let mut writer = Writer::create(&args.file, options)?;
-    // The header of a pcap file, and of each packet in it.
+    // Sizes of the headers of a pcap file and of each packet, in bytes.
     let (mut written, header) = (24, 16);
     match args.size {
         Some(size) => {
@@ -146,13 +146,13 @@ fn random(args: &RandomArgs) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Microseconds, so that every tool reads it. There is no input that the file could be, and a command that is
-/// interrupted leaves what it wrote so far.
+/// Options of output files: times in microseconds, which every tool reads. There is no input that the file could
+/// overwrite, and an interrupted command leaves the packets written so far.
 fn options() -> WriteOptions {
     WriteOptions { precision: Some(Precision::Micros), at_once: true, ..WriteOptions::default() }
 }
 
-/// A number of bytes, with K, M or G for thousands, millions and billions.
+/// Parses a number of bytes, with K, M or G for thousands, millions and billions.
 fn bytes(text: &str) -> Result<u64, String> {
     let (digits, unit) = match text.char_indices().next_back() {
         Some((at, 'k' | 'K')) => (&text[..at], 1_000),

@@ -1,4 +1,4 @@
-//! What a run did, as the table at its end.
+//! The counts of a run, and the table at its end.
 
 use std::fmt;
 use std::time::Duration;
@@ -15,12 +15,12 @@ pub(crate) struct Tally {
     /// Rows by log, in order of their first rows.
     rows: Vec<(&'static str, u64)>,
     elapsed: Duration,
-    /// Where the logs are.
+    /// Folder of the logs.
     folder: Option<String>,
 }
 
 impl Tally {
-    /// Adds what one engine did.
+    /// Adds the counts of one engine.
     pub(crate) fn add(&mut self, statistics: Statistics, counts: &[StreamCount]) {
         let sum = &mut self.statistics;
         sum.packets += statistics.packets;
@@ -36,23 +36,23 @@ impl Tally {
         }
     }
 
-    /// Packets read.
+    /// Number of packets read.
     pub(crate) fn packets(&self) -> u64 {
         self.statistics.packets
     }
 
-    /// What was kept at the most.
+    /// Peak sizes of the analysis state.
     pub(crate) fn state(&self) -> &State {
         &self.statistics.state
     }
 
-    /// Sets where the logs are.
-    pub(crate) fn put_in(&mut self, folder: String) {
+    /// Sets the folder of the logs.
+    pub(crate) fn set_folder(&mut self, folder: String) {
         self.folder = Some(folder);
     }
 
-    /// Sets the time that all of it took.
-    pub(crate) fn took(&mut self, elapsed: Duration) {
+    /// Sets the duration of the run.
+    pub(crate) fn set_elapsed(&mut self, elapsed: Duration) {
         self.elapsed = elapsed;
     }
 }
@@ -117,8 +117,8 @@ mod tests {
         let rows = |path, rows| StreamCount { path, rows, bytes: 0 };
         tally.add(one, &[rows("conn", 2), rows("weird", 0)]);
         tally.add(one, &[rows("dns", 7), rows("conn", 2)]);
-        tally.took(Duration::from_secs(2));
-        tally.put_in("logs/".into());
+        tally.set_elapsed(Duration::from_secs(2));
+        tally.set_folder("logs/".into());
         let text = tally.to_string();
         let (table, memory) = text.split_at(text.find("peak").unwrap_or(text.len()));
         assert_eq!(

@@ -56,10 +56,10 @@ pub(crate) struct PlanArgs {
     /// Captures and folders of captures
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
-    /// The plan as JSON, which run-task takes; without it, a line a task
+    /// Print the plan as JSON for run-task; without this, a line for each task
     #[arg(long)]
     json: bool,
-    /// Tasks at the most; by default one for each file. Files that overlap in time are never separated
+    /// Maximum number of tasks; by default one for each file. Files that overlap in time stay in one task
     #[arg(short = 'n', long, value_name = "N", value_parser = tasks)]
     tasks: Option<NonZero<u32>>,
     /// Seconds of packet time that a task reads before its own files, or all
@@ -68,7 +68,7 @@ pub(crate) struct PlanArgs {
     /// Only these logs, like conn,dns
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     logs: Option<Vec<String>>,
-    /// Columns beyond the usual
+    /// Additional columns, as of gannet analyze
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     columns: Vec<String>,
     /// Analyse only packets that match
@@ -83,10 +83,10 @@ pub(crate) struct PlanArgs {
     /// Hash the contents of all files
     #[arg(long)]
     hash_files: bool,
-    /// Follow what LDAP and PostgreSQL carry
+    /// Analyse the protocols inside of LDAP and PostgreSQL
     #[arg(long)]
     inner_protocols: bool,
-    /// Decides uids
+    /// Seed of uids: the same seed and capture give the same uids
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
     /// Seed of community_id
@@ -98,18 +98,18 @@ pub(crate) struct PlanArgs {
 #[derive(Debug, clap::Args)]
 #[command(after_help = PLAN_EXAMPLES)]
 pub(crate) struct RunArgs {
-    /// What gannet plan --json wrote, or one task of it; - is standard input
+    /// The output of gannet plan --json, or one task of it; - is standard input
     #[arg(value_name = "PLAN")]
     plan: PathBuf,
     /// Number of the task, from 0
     #[arg(value_name = "N")]
     number: Option<usize>,
-    /// Folder of the logs; it is made if missing
+    /// Folder of the logs; it is created if missing
     #[arg(short, long, value_name = "DIR", default_value = ".")]
     out: PathBuf,
     #[command(flatten)]
     formats: Formats,
-    /// Threads that analyse
+    /// Number of threads
     #[arg(short, long, value_name = "N", default_value_t = NonZero::<u8>::MIN)]
     threads: NonZero<u8>,
 }
@@ -155,7 +155,7 @@ pub(crate) fn run_plan(args: &PlanArgs) -> anyhow::Result<Outcome> {
     out::write(text.as_bytes())
 }
 
-/// A line a task: number, packets, files.
+/// One line per task: number, packets, files.
 fn lines(planned: &Plan) -> String {
     let mut text = String::new();
     for task in &planned.tasks {
@@ -206,7 +206,7 @@ pub(crate) fn run_task(args: &RunArgs) -> anyhow::Result<Outcome> {
     let mut to = Writers::new(&logs, &task);
     let mut outcome = Outcome::Done;
     loop {
-        if let Some(stopped) = stop.asked() {
+        if let Some(stopped) = stop.requested() {
             return Ok(stopped);
         }
         match scan.next(Duration::from_millis(100)) {
@@ -231,7 +231,7 @@ pub(crate) fn run_task(args: &RunArgs) -> anyhow::Result<Outcome> {
     Ok(outcome)
 }
 
-/// The task of a plan, or the one that the file holds.
+/// Reads a task: that of the given number in a plan, or the only one of the file.
 fn read(path: &Path, number: Option<usize>) -> Result<Task, Error> {
     let text = match path == Path::new("-") {
         true => {
@@ -258,12 +258,12 @@ fn read(path: &Path, number: Option<usize>) -> Result<Task, Error> {
     Task::from_json(task.ok_or_else(|| Error::Invalid { what: "number of a task", why: why() })?)
 }
 
-/// The logs of a task in all formats that were asked for.
+/// Writers of the logs of a task in all requested formats.
 struct Writers {
     writers: Vec<Box<dyn PackedWriter>>,
     settings: Settings,
     opened: Time,
-    /// The columns of each log, for as long as the process lives.
+    /// The columns of each log, for the lifetime of the process.
     fields: Vec<(&'static str, &'static [Field])>,
     rows: RowPacker,
 }
@@ -273,7 +273,7 @@ impl Writers {
         Self {
             writers: logs.outputs.iter().map(|output| output.open(logs)).collect(),
             settings: task.settings.clone(),
-            // What is written depends on the task alone.
+            // The time of opening depends on the task alone, so that each run writes the same bytes.
             opened: Time::from_nanos(task.span.0.max(0)),
             fields: Vec::new(),
             rows: RowPacker::default(),

@@ -1,4 +1,4 @@
-//! Words for people, on standard error.
+//! Messages and progress on standard error.
 
 use std::fmt::Display;
 use std::io;
@@ -14,27 +14,27 @@ use indicatif::ProgressBar;
 use indicatif::ProgressDrawTarget;
 use indicatif::ProgressStyle;
 
-/// How often the progress bar is drawn again.
-const REDRAW: Duration = Duration::from_millis(100);
+/// Interval at which the progress bar is redrawn.
+const REDRAW_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Receives the messages about a stream.
-pub(crate) trait Words {
-    /// It could not be read to its end.
+pub(crate) trait Messages {
+    /// Reports that the stream could not be read to its end.
     fn error(&mut self, what: &dyn Display);
-    /// Something was left out.
+    /// Reports that something was left out.
     fn warning(&mut self, what: &dyn Display);
-    /// So far it is read.
+    /// Shows the progress of reading.
     fn progress(&mut self, stream: &Stream);
 }
 
-/// The name that was probably meant: the one that differs in the fewest letters, if these are few.
+/// The name with the smallest edit distance to `name`, if the distance is small.
 pub(crate) fn nearest<'n>(name: &str, names: &[&'n str]) -> Option<&'n str> {
     let edits = |other: &&str| levenshtein(name.as_bytes(), other.as_bytes());
     let near = names.iter().copied().min_by_key(edits)?;
     (edits(&near) <= name.len().div_ceil(3) as u64).then_some(near)
 }
 
-/// An error and its causes in a line: each once, as some errors tell theirs.
+/// An error and its causes in one line. A cause that the text before it contains is left out.
 pub(crate) fn causes(error: &anyhow::Error) -> String {
     let mut all = String::new();
     for cause in error.chain().map(ToString::to_string) {
@@ -48,7 +48,7 @@ pub(crate) fn causes(error: &anyhow::Error) -> String {
     all
 }
 
-impl Words for Terminal {
+impl Messages for Terminal {
     fn error(&mut self, what: &dyn Display) {
         Terminal::error(self, what);
     }
@@ -62,20 +62,20 @@ impl Words for Terminal {
     }
 }
 
-/// Words that wait for their turn: errors, and the others.
+/// Buffered messages; the flag marks errors.
 #[derive(Default)]
 pub(crate) struct Collected(Vec<(bool, String)>);
 
 impl Collected {
-    /// Their turn has come.
-    pub(crate) fn tell(&self, terminal: &Terminal) {
+    /// Prints the messages.
+    pub(crate) fn print(&self, terminal: &Terminal) {
         for (is_error, text) in &self.0 {
             if *is_error { terminal.error(text) } else { terminal.warning(text) }
         }
     }
 }
 
-impl Words for Collected {
+impl Messages for Collected {
     fn error(&mut self, what: &dyn Display) {
         self.0.push((true, what.to_string()));
     }
@@ -96,48 +96,48 @@ pub(crate) struct Terminal {
 }
 
 impl Terminal {
-    /// `quiet` leaves errors only.
+    /// With `quiet` only errors are printed.
     pub(crate) fn new(quiet: bool) -> Self {
         let now = Instant::now();
         Self { quiet, bar: ProgressBar::hidden(), started: now, drawn: now }
     }
 
     /// Whether standard error is a terminal.
-    pub(crate) fn is_watched(&self) -> bool {
+    pub(crate) fn is_terminal(&self) -> bool {
         !self.quiet && io::stderr().is_terminal()
     }
 
     pub(crate) fn error(&self, what: &dyn Display) {
-        self.say(&format_args!("error: {what}"));
+        self.print_lines(&format_args!("error: {what}"));
     }
 
     pub(crate) fn warning(&self, what: &dyn Display) {
         if !self.quiet {
-            self.say(&format_args!("warning: {what}"));
+            self.print_lines(&format_args!("warning: {what}"));
         }
     }
 
     pub(crate) fn note(&self, what: &dyn Display) {
         if !self.quiet {
-            self.say(&format_args!("note: {what}"));
+            self.print_lines(&format_args!("note: {what}"));
         }
     }
 
     pub(crate) fn hint(&self, what: &dyn Display) {
         if !self.quiet {
-            self.say(&format_args!("hint: {what}"));
+            self.print_lines(&format_args!("hint: {what}"));
         }
     }
 
-    /// A line, or several, as they are.
-    pub(crate) fn say(&self, text: &dyn Display) {
-        // If standard error is closed, there is no one to report to.
+    /// Prints one or more lines unchanged.
+    pub(crate) fn print_lines(&self, text: &dyn Display) {
+        // If standard error is closed, nothing can be reported.
         self.bar.suspend(|| writeln!(io::stderr(), "{text}").unwrap_or_default());
     }
 
     /// Starts to show the progress of a stream, on a terminal.
     pub(crate) fn begin(&mut self, stream: &Stream) {
-        if !self.is_watched() {
+        if !self.is_terminal() {
             return;
         }
         self.bar = match stream.bytes_total() {
@@ -149,9 +149,9 @@ impl Terminal {
         self.started = Instant::now();
     }
 
-    /// Shows how far it is.
+    /// Updates the progress bar.
     pub(crate) fn progress(&mut self, stream: &Stream) {
-        if self.bar.is_hidden() || self.drawn.elapsed() < REDRAW {
+        if self.bar.is_hidden() || self.drawn.elapsed() < REDRAW_INTERVAL {
             return;
         }
         self.drawn = Instant::now();
@@ -166,7 +166,7 @@ impl Terminal {
         ));
     }
 
-    /// Takes the progress bar away.
+    /// Removes the progress bar.
     pub(crate) fn end(&mut self) {
         self.bar.finish_and_clear();
         self.bar = ProgressBar::hidden();

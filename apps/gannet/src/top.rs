@@ -1,4 +1,4 @@
-//! `gannet top`: what a sensor does, second by second, on a terminal.
+//! `gannet top`: the activity of a sensor, updated every second on a terminal.
 
 use std::fmt::Write as _;
 use std::io;
@@ -22,14 +22,14 @@ use crate::outcome::Outcome;
 use crate::stop::Stop;
 use crate::terminal::Terminal;
 
-/// A sensor must answer within this time.
-const PATIENCE: Duration = Duration::from_secs(3);
-/// The size of what is printed where there is no terminal.
-const PLAIN: Size = Size { columns: 100, lines: 60 };
-/// Columns of the figures after a name.
-const FIGURES: usize = 26;
+/// Timeout of a request to the sensor.
+const TIMEOUT: Duration = Duration::from_secs(3);
+/// Size of the screen printed without a terminal.
+const DEFAULT_SIZE: Size = Size { columns: 100, lines: 60 };
+/// Width of the figures after a name, in columns.
+const FIGURES_WIDTH: usize = 26;
 
-/// Show what a sensor does: rates, losses, who talks most, logs
+/// Show the activity of a sensor: rates, losses, top talkers, logs
 ///
 /// The sensor must serve its metrics: gannet analyze -i eth0 --metrics 127.0.0.1:9911. Each second the screen is drawn
 /// again; q or Ctrl-C ends. Without a terminal, or with --once, one screen is printed as text.
@@ -48,7 +48,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let terminal = Terminal::new(false);
-    let first = match ask(args.address) {
+    let first = match request(args.address) {
         Ok(first) => first,
         Err(error) => {
             terminal.error(&format_args!("no sensor answers at {}: {error}", args.address));
@@ -62,43 +62,43 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         return Ok(Outcome::Done);
     }
     if args.once || !io::stdout().is_terminal() || !io::stdin().is_terminal() {
-        let begun = Instant::now();
+        let started = Instant::now();
         let second = with_talkers(args.address)?;
-        let frame = draw(args.address, &first, &second, begun.elapsed(), PLAIN);
+        let frame = draw(args.address, &first, &second, started.elapsed(), DEFAULT_SIZE);
         io::stdout().write_all(frame.as_bytes())?;
         return Ok(Outcome::Done);
     }
     watch(args.address, first, &terminal)
 }
 
-/// A snapshot with talkers, which are counted from now on: that of two seconds, or of some more where there is no
-/// packet in these.
+/// A snapshot with talkers, which are counted from this request on: after two seconds, or a few more while no packet
+/// arrives.
 fn with_talkers(address: SocketAddr) -> io::Result<Value> {
-    let begun = Instant::now();
+    let started = Instant::now();
     std::thread::sleep(Duration::from_millis(2_100));
     loop {
-        let snapshot = ask(address)?;
+        let snapshot = request(address)?;
         let hosts = snapshot["talkers"]["hosts"].as_array();
-        if hosts.is_some_and(|hosts| !hosts.is_empty()) || begun.elapsed() >= PATIENCE_FOR_PACKETS {
+        if hosts.is_some_and(|hosts| !hosts.is_empty()) || started.elapsed() >= MAX_PACKET_WAIT {
             return Ok(snapshot);
         }
         std::thread::sleep(Duration::from_secs(1));
     }
 }
 
-/// How long one screen waits for the first packet.
-const PATIENCE_FOR_PACKETS: Duration = Duration::from_secs(10);
+/// Maximum time that a single screen waits for the first packet.
+const MAX_PACKET_WAIT: Duration = Duration::from_secs(10);
 
-/// Draws until a key or a signal ends it.
+/// Redraws the screen until a key or a signal ends it.
 fn watch(address: SocketAddr, mut before: Value, terminal: &Terminal) -> anyhow::Result<Outcome> {
     let stop = Stop::on_signals()?;
     let screen = Screen::open()?;
     let mut at = Instant::now();
     loop {
-        if stop.asked().is_some() || screen.is_left(Duration::from_secs(1))? {
+        if stop.requested().is_some() || screen.is_left(Duration::from_secs(1))? {
             return Ok(Outcome::Done);
         }
-        let now = match ask(address) {
+        let now = match request(address) {
             Ok(now) => now,
             Err(error) => {
                 drop(screen);
@@ -111,7 +111,7 @@ fn watch(address: SocketAddr, mut before: Value, terminal: &Terminal) -> anyhow:
     }
 }
 
-/// The terminal, with a screen of its own that goes when this is dropped.
+/// The terminal's alternate screen, which is left when this is dropped.
 struct Screen {
     before: termios::Termios,
 }
@@ -138,14 +138,14 @@ impl Screen {
             Ok(size) if size.ws_col > 0 && size.ws_row > 0 => {
                 Size { columns: size.ws_col.into(), lines: size.ws_row.into() }
             }
-            _ => PLAIN,
+            _ => DEFAULT_SIZE,
         }
     }
 
     fn show(&self, frame: &str) -> io::Result<()> {
         let mut out = String::from("\x1b[H");
         for line in frame.lines().take(self.size().lines) {
-            // Clears what an earlier frame left in the line.
+            // Clears the rest of the line from an earlier frame.
             out.push_str(line);
             out.push_str("\x1b[K\r\n");
         }
@@ -155,7 +155,7 @@ impl Screen {
         io::stdout().flush()
     }
 
-    /// Waits for a second or a key. Returns whether the key was q.
+    /// Waits for a key, at most `time`. Returns whether the key was q.
     fn is_left(&self, time: Duration) -> io::Result<bool> {
         let stdin = io::stdin();
         let mut fds = [PollFd::new(&stdin, PollFlags::IN)];
@@ -174,17 +174,17 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        // The terminal may be gone.
+        // An error is ignored: the terminal may be closed.
         let _ = io::stdout().write_all(b"\x1b[?25h\x1b[?1049l");
         let _ = io::stdout().flush();
         let _ = termios::tcsetattr(io::stdin(), termios::OptionalActions::Now, &self.before);
     }
 }
 
-/// Asks a sensor for its snapshot.
-fn ask(address: SocketAddr) -> io::Result<Value> {
-    let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
+/// Requests the snapshot of a sensor.
+fn request(address: SocketAddr) -> io::Result<Value> {
+    let mut stream = TcpStream::connect_timeout(&address, TIMEOUT)?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
     stream.write_all(b"GET /top HTTP/1.1\r\nHost: gannet\r\n\r\n")?;
     let mut answer = String::new();
     stream.take(16 << 20).read_to_string(&mut answer)?;
@@ -195,11 +195,11 @@ fn ask(address: SocketAddr) -> io::Result<Value> {
     serde_json::from_str(body).map_err(io::Error::other)
 }
 
-/// One screen: what happened between two snapshots.
+/// Renders one screen: the differences between two snapshots.
 fn draw(address: SocketAddr, before: &Value, now: &Value, took: Duration, size: Size) -> String {
     let count = |of: &Value, name: &str| of.get(name).and_then(Value::as_u64).unwrap_or(0);
     let float = |name: &str| now.get(name).and_then(Value::as_f64).unwrap_or(0.0);
-    // By the sensor's own clock: its snapshots are a second apart, whenever they are asked for.
+    // The sensor's clock counts: its snapshots are a second apart, at any time of the request.
     let clock = |of: &Value| of.get("time").and_then(Value::as_f64).unwrap_or(0.0);
     let between = clock(now) - clock(before);
     let seconds = if between > 0.0 { between } else { took.as_secs_f64().max(0.001) };
@@ -251,7 +251,7 @@ fn draw(address: SocketAddr, before: &Value, now: &Value, took: Duration, size: 
         lines.push(String::new());
         let (first, second) =
             if title == "LOG" { ("ROWS/S", "ROWS") } else { ("PACKETS/S", "BIT/S") };
-        let width = size.columns.saturating_sub(FIGURES).clamp(16, 60);
+        let width = size.columns.saturating_sub(FIGURES_WIDTH).clamp(16, 60);
         lines.push(format!("{title:<width$}{first:>12}{second:>14}"));
         if rows.is_empty() {
             lines.push("(none)".to_owned());
@@ -270,7 +270,7 @@ fn draw(address: SocketAddr, before: &Value, now: &Value, took: Duration, size: 
     out
 }
 
-/// Names with packets and bits a second.
+/// Rows of names with packets and bits per second.
 fn talker_rows(talkers: &Value, kind: &str) -> Vec<(String, String, String)> {
     let rows = talkers.get(kind).and_then(Value::as_array);
     let row = |row: &Value| {
@@ -285,7 +285,7 @@ fn talker_rows(talkers: &Value, kind: &str) -> Vec<(String, String, String)> {
     rows.into_iter().flatten().map(row).collect()
 }
 
-/// Logs with rows a second and in all, those with most rows a second first.
+/// Rows of logs with rows per second and total rows, sorted by rows per second.
 fn log_rows(before: &Value, now: &Value, seconds: f64) -> Vec<(String, String, String)> {
     let rows = |of: &Value, log: &str| of.get("rows").and_then(|rows| rows.get(log)?.as_u64());
     let logs = now.get("rows").and_then(Value::as_object);

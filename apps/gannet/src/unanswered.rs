@@ -1,4 +1,4 @@
-//! Filters that cannot be answered for packets of some link type: `inbound` on Ethernet, `arp and ip`.
+//! Filters without an answer for packets of some link type: `inbound` on Ethernet, `arp and ip`.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use gannet_filter::Unanswered;
 use crate::outcome::Outcome;
 use crate::terminal::Terminal;
 
-/// Why a filter has no answer for a capture of which one link type is known before it is read: a single pcap file.
+/// The reason why a filter has no answer for a capture whose only link type is known before it is read: a single pcap file.
 pub(crate) fn in_advance(filter: &Filter, files: &[PathBuf]) -> Option<String> {
     let [file] = files else { return None };
     if !file.is_file() {
@@ -24,7 +24,7 @@ pub(crate) fn in_advance(filter: &Filter, files: &[PathBuf]) -> Option<String> {
     }
 }
 
-/// Why a filter has no answer for packets of a link type.
+/// The reason why a filter has no answer for packets of a link type.
 pub(crate) fn refusal(filter: &Filter, link_type: LinkType) -> Option<String> {
     let error = filter.engine(link_type.0).err()?;
     Some(format!("{link_type}: {error}"))

@@ -1,4 +1,4 @@
-//! `gannet --version --verbose`: what this build is.
+//! `gannet --version --verbose`: version, commit, libraries and features of this build.
 
 use crate::out;
 use crate::outcome::Outcome;
@@ -14,8 +14,8 @@ macro_rules! features {
 const FEATURES: &[(&str, bool)] =
     features!("columns" "foreign" "jit" "kafka" "llvm" "lua" "quic" "self-signed" "sql" "sqlite");
 
-/// Whether the arguments, the command's own name first, ask for it.
-pub(crate) fn is_asked(args: &[std::ffi::OsString]) -> bool {
+/// Whether the arguments, including the command's own name, request the long version.
+pub(crate) fn is_requested(args: &[std::ffi::OsString]) -> bool {
     let has = |names: [&str; 2]| args.iter().skip(1).any(|a| names.iter().any(|n| a == n));
     args.len() == 3 && has(["--version", "-V"]) && has(["--verbose", "-v"])
 }
@@ -65,8 +65,8 @@ mod tests {
     }
 
     #[test]
-    fn it_is_asked_for_in_either_order() {
-        let is = |args: &[&str]| is_asked(&args.iter().map(Into::into).collect::<Vec<_>>());
+    fn both_orders_of_options_are_accepted() {
+        let is = |args: &[&str]| is_requested(&args.iter().map(Into::into).collect::<Vec<_>>());
         assert!(is(&["gannet", "--version", "--verbose"]) && is(&["gannet", "-v", "-V"]));
         assert!(!is(&["gannet", "--version"]) && !is(&["gannet", "info", "--verbose"]));
     }

@@ -76,7 +76,7 @@ pub(crate) fn run(arguments: Vec<OsString>) -> ExitCode {
 }
 
 impl Args {
-    /// The arguments as they were given.
+    /// Returns the arguments unchanged.
     pub(crate) fn into_arguments(self) -> Vec<OsString> {
         self.arguments
     }
@@ -86,19 +86,19 @@ impl Args {
 #[derive(Default)]
 struct Captures {
     ignore_checksums: bool,
-    /// Whether what LDAP and PostgreSQL carry is analyzed, and their failures are reported.
+    /// Whether protocols inside of LDAP and PostgreSQL are analyzed, and failures of these two are reported.
     inner_protocols: bool,
     threads: usize,
     filter: Option<Filter>,
     open: Option<(Packets, Stop)>,
 }
 
-/// What has been opened.
+/// The open source of packets.
 enum Packets {
     Capture(Box<Stream>),
     #[cfg(target_os = "linux")]
     Interface(Box<interface::Link>),
-    /// No packets: scripts read files.
+    /// No packets: scripts only read files.
     None,
 }
 
@@ -111,7 +111,7 @@ impl Source for Captures {
         self.ignore_checksums = options.ignore_checksums;
         self.inner_protocols = options.spicy;
         self.threads = options.threads;
-        // Zeek's scripts install the filter themselves.
+        // Zeek's own scripts install the filter.
         let search_path = gannet_script::command::search_path(options);
         if let Some(text) = &options.filter
             && !gannet_script::command::has_scripts(&search_path)
@@ -135,7 +135,7 @@ impl Source for Captures {
     }
 
     fn link_type(&self, options: &gannet_script::command::Options) -> Option<u64> {
-        // Of other formats each packet says it.
+        // In other formats each packet has a link type of its own.
         let mut header = [0; 24];
         let mut file = File::open(options.capture.as_ref()?).ok()?;
         file.read_exact(&mut header).ok()?;
@@ -151,7 +151,7 @@ impl Source for Captures {
     fn filter_check(&self) -> bridge::FilterCheck {
         |text| match Filter::parse(text) {
             Ok(_) => Ok(()),
-            Err(error) => Err(format!("{text}: {}", in_a_line(&error))),
+            Err(error) => Err(format!("{text}: {}", one_line(&error))),
         }
     }
 
@@ -202,7 +202,7 @@ impl Source for Captures {
 
 /// Advances time for scripts that run without packets.
 fn advance(stop: &Stop, follows_clock: bool, engine: &mut Engine) -> Result<(), String> {
-    while stop.asked().is_none() && !bridge::stops() && bridge::stays() {
+    while stop.requested().is_none() && !bridge::stops() && bridge::stays() {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let now = i64::try_from(now.as_nanos()).unwrap_or(i64::MAX);
         let time = if follows_clock { Time::from_nanos(now) } else { Time::ZERO };
@@ -212,17 +212,17 @@ fn advance(stop: &Stop, follows_clock: bool, engine: &mut Engine) -> Result<(), 
     Ok(())
 }
 
-/// Scripts that run without packets wait this long for more to do.
+/// Pause between two updates of the time where scripts run without packets.
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// Analyses the packets of a capture. Damage ends one of several files: the others are read.
 fn read(stream: &mut Stream, stop: &Stop, engine: &mut Engine) -> Result<(), String> {
     let mut trouble = None;
-    while stop.asked().is_none() && !bridge::stops() {
+    while stop.requested().is_none() && !bridge::stops() {
         match stream.next_batch() {
             Ok(Some(batch)) => engine.batch(&batch).map_err(|error| error.to_string())?,
             Ok(None) => break,
-            Err(_) if stop.asked().is_some() => {}
+            Err(_) if stop.requested().is_some() => {}
             Err(error) => trouble = Some(error.to_string()),
         }
     }
@@ -239,8 +239,8 @@ fn open_interface(_: &str, _: Option<&str>) -> Result<Packets, String> {
     Err("live capture needs Linux".to_owned())
 }
 
-/// Why a capture filter is refused, and where.
-fn in_a_line(error: &gannet_filter::Error) -> String {
+/// An error of a capture filter in one line: the reason and the position.
+fn one_line(error: &gannet_filter::Error) -> String {
     const LIBPCAP: &str = "can't parse filter expression: syntax error";
     let message = error.message();
     let begin = if message.starts_with(LIBPCAP) { "" } else { LIBPCAP };
@@ -255,7 +255,7 @@ fn in_a_line(error: &gannet_filter::Error) -> String {
     text
 }
 
-/// Why a capture cannot be read, in Zeek's words where it has some.
+/// The reason why a capture cannot be read, with Zeek's message where it has one.
 fn reason(error: &gannet_capture::Error) -> String {
     use gannet_capture::Error;
     match error {
@@ -267,7 +267,7 @@ fn reason(error: &gannet_capture::Error) -> String {
     }
 }
 
-/// The first extracted file that could not be written, and why.
+/// The first extracted file that could not be written, with the error.
 #[derive(Clone, Debug, Default)]
 struct Failure(Arc<OnceLock<String>>);
 
@@ -305,7 +305,7 @@ impl Extract for Extractor {
             limit: 0,
             counts_gaps,
             counted: 0,
-            at: 0,
+            offset: 0,
             size: 0,
             cutoff: false,
         };
@@ -314,7 +314,7 @@ impl Extract for Extractor {
     }
 }
 
-/// A file that is written.
+/// An extracted file that is being written.
 #[derive(Debug)]
 struct Copy {
     failure: Failure,
@@ -323,18 +323,19 @@ struct Copy {
     limit: u64,
     /// Whether missing bytes count towards the limit.
     counts_gaps: bool,
-    /// Bytes that count towards it, so far.
+    /// Number of bytes written that count towards the limit.
     counted: u64,
-    /// Where the next byte belongs.
-    at: u64,
-    /// Where the last one that was written ends.
+    /// Offset of the next byte.
+    offset: u64,
+    /// Size of the file: the end of the last byte written.
     size: u64,
-    /// A limit or a fault ended it.
+    /// Whether the limit or an error ended the extraction.
     cutoff: bool,
 }
 
 impl Copy {
-    fn room(&self) -> u64 {
+    /// Number of bytes that the limit allows.
+    fn remaining(&self) -> u64 {
         self.limit.saturating_sub(self.counted)
     }
 }
@@ -344,33 +345,33 @@ impl Contents for Copy {
         if self.cutoff {
             return;
         }
-        let room = usize::try_from(self.room()).unwrap_or(usize::MAX);
-        self.cutoff = data.len() > room;
-        let data = data.get(..room).unwrap_or(data);
+        let remaining = usize::try_from(self.remaining()).unwrap_or(usize::MAX);
+        self.cutoff = data.len() > remaining;
+        let data = data.get(..remaining).unwrap_or(data);
         let written = self.file.write_all(data);
         if self.failure.note(&self.name, written) {
             self.counted += data.len() as u64;
-            self.at += data.len() as u64;
-            self.size = self.at;
+            self.offset += data.len() as u64;
+            self.size = self.offset;
         }
     }
 
-    // As in Zeek a gap is a hole, and none at the end of the file.
+    // A gap becomes a hole in the file, as in Zeek, but not at its end.
     fn gap(&mut self, len: u64) {
         if self.cutoff {
             return;
         }
         if self.counts_gaps {
-            self.cutoff = len > self.room();
+            self.cutoff = len > self.remaining();
             self.counted = self.counted.saturating_add(len).min(self.limit);
         }
-        self.at = self.at.saturating_add(len);
-        self.cutoff |= self.file.seek(SeekFrom::Start(self.at)).is_err();
+        self.offset = self.offset.saturating_add(len);
+        self.cutoff |= self.file.seek(SeekFrom::Start(self.offset)).is_err();
     }
 
     fn exceeded(&self, len: u64, is_gap: bool) -> Option<u64> {
         let counts = !self.cutoff && (self.counts_gaps || !is_gap);
-        (counts && len > self.room()).then_some(self.limit)
+        (counts && len > self.remaining()).then_some(self.limit)
     }
 
     fn set_limit(&mut self, limit: u64) {
@@ -389,8 +390,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wrong_filter_is_one_line_that_says_what_and_where() {
-        let reason = |text: &str| in_a_line(&Filter::parse(text).unwrap_err());
+    fn a_filter_error_is_one_line_with_reason_and_position() {
+        let reason = |text: &str| one_line(&Filter::parse(text).unwrap_err());
         assert_eq!(
             reason("tcp port"),
             "can't parse filter expression: syntax error at character 9, expected a port or the \
@@ -405,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn an_extracted_file_that_cannot_be_written_is_noted() {
+    fn an_extracted_file_that_cannot_be_written_is_reported() {
         let of = |path: &str, len: usize| {
             let extractor = Extractor(Failure::default());
             if let Some(mut contents) = extractor.create(path, 0, false) {
@@ -414,7 +415,7 @@ mod tests {
             }
             extractor.0.text().unwrap_or_default()
         };
-        // Below the size of the buffer it is the end that fails.
+        // A file smaller than the buffer fails when it is flushed.
         assert!(of("/dev/full", 10).starts_with("/dev/full: No space left on device"));
         assert!(of("/dev/full", 100_000).starts_with("/dev/full: No space left on device"));
         assert!(of("/nonexistent/x", 10).starts_with("/nonexistent/x: No such file or directory"));

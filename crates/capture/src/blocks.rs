@@ -1,4 +1,4 @@
-//! Blocks of a pcapng file other than packets, for programs that write some of its packets again:
+//! Blocks of a pcapng file other than packets, for programs that rewrite a part of its packets:
 //! sections and interfaces with their options, host names, TLS secrets, statistics.
 
 use std::sync::Arc;
@@ -14,12 +14,12 @@ const STATISTICS: u32 = 5;
 /// A block that is not a packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Block {
-    /// Number of packets of the file before it.
+    /// Number of packets that precede the block in the file.
     pub before: u64,
     /// Block type.
     pub kind: u32,
-    /// The whole block, in the byte order of its section. The length of a section header is set to
-    /// unknown.
+    /// The encoded block, in the byte order of its section. The length of a section header is set
+    /// to unknown.
     pub bytes: Box<[u8]>,
 }
 
@@ -39,17 +39,18 @@ impl Block {
         self.kind == SECTION
     }
 
-    /// Whether a pcap file cannot hold its contents: names, secrets, and everything but sections
-    /// and interfaces.
+    /// Whether a pcap file cannot represent the block: names, secrets, and everything except
+    /// sections and interfaces.
     pub fn is_extra(&self) -> bool {
         !matches!(self.kind, SECTION | INTERFACE | STATISTICS)
     }
 }
 
-/// Most bytes of blocks that are kept at a time: far more than files hold between two packets.
-const MAX_KEPT: usize = 256 << 20;
+/// Maximum number of bytes of blocks that are stored at a time: far more than files have between
+/// two packets.
+const MAX_STORED: usize = 256 << 20;
 
-/// The blocks that were kept and not yet taken.
+/// The blocks that were read and not yet taken.
 #[derive(Clone, Debug, Default)]
 pub struct Blocks(Arc<Mutex<BlockList>>);
 
@@ -57,14 +58,14 @@ pub struct Blocks(Arc<Mutex<BlockList>>);
 struct BlockList {
     blocks: Vec<Block>,
     bytes: usize,
-    /// Blocks that exceeded the limit.
+    /// Number of blocks that exceeded the limit.
     dropped: u64,
 }
 
 impl Blocks {
     pub(crate) fn push(&self, block: Block) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.bytes + block.bytes.len() > MAX_KEPT {
+        if kept.bytes + block.bytes.len() > MAX_STORED {
             kept.dropped += 1;
             return;
         }
@@ -72,14 +73,14 @@ impl Blocks {
         kept.blocks.push(block);
     }
 
-    /// The blocks since the last call, in order.
+    /// Takes the blocks since the last call, in file order.
     pub fn take(&self) -> Vec<Block> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.bytes = 0;
         std::mem::take(&mut kept.blocks)
     }
 
-    /// Number of blocks dropped because more than 256 MiB of them came without a packet between.
+    /// Number of blocks dropped because more than 256 MiB of them came without a packet in between.
     pub fn dropped(&self) -> u64 {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).dropped
     }

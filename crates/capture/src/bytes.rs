@@ -1,20 +1,20 @@
 //! Reading and writing numbers in the byte order of the capture.
 
-/// Two bytes at `at`; 0 beyond the end, so that callers check lengths only once.
+/// Two bytes at `at`; 0 past the end, so that callers check lengths only once.
 #[inline(always)]
 pub(crate) fn u16_at(bytes: &[u8], at: usize, big: bool) -> u16 {
     let word = bytes.get(at..).and_then(|b| b.first_chunk()).copied().unwrap_or_default();
     if big { u16::from_be_bytes(word) } else { u16::from_le_bytes(word) }
 }
 
-/// Four bytes at `at`; 0 beyond the end.
+/// Four bytes at `at`; 0 past the end.
 #[inline(always)]
 pub(crate) fn u32_at(bytes: &[u8], at: usize, big: bool) -> u32 {
     let word = bytes.get(at..).and_then(|b| b.first_chunk()).copied().unwrap_or_default();
     if big { u32::from_be_bytes(word) } else { u32::from_le_bytes(word) }
 }
 
-/// Eight bytes at `at`; 0 beyond the end.
+/// Eight bytes at `at`; 0 past the end.
 #[inline(always)]
 pub(crate) fn u64_at(bytes: &[u8], at: usize, big: bool) -> u64 {
     let word = bytes.get(at..).and_then(|b| b.first_chunk()).copied().unwrap_or_default();

@@ -1,4 +1,5 @@
-//! Compressed captures: recognised by their first bytes when reading, by their suffix when writing.
+//! Compressed captures: detected by magic numbers when reading, selected by the suffix when
+//! writing.
 
 use std::io;
 use std::io::BufRead;
@@ -20,11 +21,11 @@ use crate::source::Source;
 use crate::source::Streamed;
 use crate::source::Zstd;
 
-/// A compressed file format around a capture.
+/// The compression format of a capture file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Compression {
-    /// gzip (RFC 1952), also of several members.
+    /// gzip (RFC 1952), with one or more members.
     Gzip,
     /// Zstandard (RFC 8878).
     Zstd,
@@ -34,10 +35,10 @@ pub enum Compression {
     Lz4,
 }
 
-/// Memory limit for decompressing xz: several times what its strongest preset needs.
+/// Memory limit for decompressing xz, in bytes: several times what its strongest preset needs.
 const XZ_MEMORY: u64 = 512 << 20;
 
-/// Bytes read of a compressed stream at a time.
+/// Number of bytes of a compressed stream that are read at a time.
 pub(crate) const INPUT: usize = 128 << 10;
 
 impl Compression {
@@ -51,11 +52,11 @@ impl Compression {
         }
     }
 
-    /// Recognises the format by the first bytes of a file.
+    /// Detects the format by the first bytes of a file.
     pub fn sniff(head: &[u8]) -> Option<Self> {
         match head {
             [0x1f, 0x8b, 8, ..] => Some(Self::Gzip),
-            // Parallel zstd starts its files with skippable frames, which LZ4 also has.
+            // pzstd starts its files with skippable frames, which LZ4 has as well.
             [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Some(Self::Zstd),
             [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Some(Self::Xz),
             [0x04, 0x22, 0x4d, 0x18, ..] => Some(Self::Lz4),
@@ -63,7 +64,7 @@ impl Compression {
         }
     }
 
-    /// Recognises the format by the suffix of an output path.
+    /// Returns the format for the suffix of an output path.
     pub fn from_suffix(path: &Path) -> Option<Self> {
         match path.extension()?.to_str()? {
             "gz" => Some(Self::Gzip),
@@ -74,16 +75,16 @@ impl Compression {
         }
     }
 
-    /// The decompressed `input`. `at_hand` means that reading the input never blocks.
+    /// A source with the decompressed `input`. `never_blocks` means that reading the input never blocks.
     pub(crate) fn source(
         self,
         input: Box<dyn BufRead + Send>,
-        at_hand: bool,
+        never_blocks: bool,
     ) -> io::Result<Box<dyn Source>> {
         let decoder: Box<dyn Read + Send> = match self {
-            Self::Gzip => return Ok(unpacked(Gzip(Gunzip::new(input)), at_hand)),
+            Self::Gzip => return Ok(unpacked(Gzip(Gunzip::new(input)), never_blocks)),
             Self::Zstd => {
-                let unzstd = if at_hand { Unzstd::at_hand(input) } else { Unzstd::new(input) };
+                let unzstd = if never_blocks { Unzstd::at_hand(input) } else { Unzstd::new(input) };
                 return Ok(Box::new(Streamed::new(Zstd(unzstd))));
             }
             Self::Xz => {
@@ -96,7 +97,7 @@ impl Compression {
             }
             Self::Lz4 => Box::new(Lz4::new(input)),
         };
-        Ok(unpacked(decoder, at_hand))
+        Ok(unpacked(decoder, never_blocks))
     }
 
     /// Compresses into `output`.
@@ -112,12 +113,12 @@ impl Compression {
     }
 }
 
-/// Decompressed data, from a decoder thread where reading the input never blocks.
-fn unpacked<R: Input + 'static>(decoder: R, at_hand: bool) -> Box<dyn Source> {
-    if at_hand { Box::new(Unpacked::new(decoder)) } else { Box::new(Streamed::new(decoder)) }
+/// A source with decompressed data, which uses a decoder thread if reading the input never blocks.
+fn unpacked<R: Input + 'static>(decoder: R, never_blocks: bool) -> Box<dyn Source> {
+    if never_blocks { Box::new(Unpacked::new(decoder)) } else { Box::new(Streamed::new(decoder)) }
 }
 
-/// Output that may be compressed and has an explicit end.
+/// Output with optional compression and an explicit end.
 pub(crate) enum Encoder {
     Plain(Box<dyn Write + Send>),
     Gzip(flate2::write::GzEncoder<Box<dyn Write + Send>>),
@@ -160,15 +161,15 @@ impl Encoder {
     }
 }
 
-/// Bytes in a zstd frame: readers can begin at each of them ([`crate::RestartPoints`]), and the loss in size is below one
-/// percent.
+/// Uncompressed bytes per zstd frame: readers can start at each frame ([`crate::RestartPoints`]),
+/// at a loss in size of less than one percent.
 const FRAME: usize = 8 << 20;
 
-/// zstd in frames of [`FRAME`] bytes.
+/// Writes zstd frames of [`FRAME`] uncompressed bytes.
 pub(crate) struct ZstdFrames<W: Write> {
     /// `None` only after an error.
     encoder: Option<zstd::stream::write::Encoder<'static, W>>,
-    /// Bytes that the frame has room for.
+    /// Number of uncompressed bytes that the frame can still take.
     left: usize,
 }
 
@@ -207,8 +208,8 @@ impl<W: Write> ZstdFrames<W> {
     }
 }
 
-/// xz with all data that precedes an error. The decoder below loses some of it, depending on the
-/// size of the read.
+/// Decompresses xz, including all data that precedes an error. The library's decoder loses some of
+/// that data, depending on the size of the read.
 struct Xz<R> {
     decoder: liblzma::bufread::XzDecoder<R>,
     failed: Option<io::Error>,
@@ -230,9 +231,9 @@ impl<R: BufRead> Read for Xz<R> {
     }
 }
 
-/// Consecutive LZ4 frames, with an error where the input ends within one; the decoder below takes
-/// that for the end. Each frame has a decoder of its own, since one decoder does not expect smaller
-/// blocks in a later frame.
+/// Decompresses consecutive LZ4 frames, and returns an error if the input ends within a frame,
+/// which the library's decoder takes for the end. Each frame has its own decoder, because a decoder
+/// does not expect smaller blocks in a later frame.
 struct Lz4<R: Read> {
     /// Always `Some`.
     decoder: Option<lz4_flex::frame::FrameDecoder<Tail<R>>>,
@@ -240,17 +241,17 @@ struct Lz4<R: Read> {
     inside: bool,
 }
 
-/// Records whether bytes were read and whether the input ended.
+/// Records whether bytes were read and whether the input has ended.
 struct Tail<R> {
     input: R,
-    came: bool,
+    has_read: bool,
     ended: bool,
 }
 
 impl<R: Read> Read for Tail<R> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         let n = self.input.read(buf)?;
-        self.came |= n > 0;
+        self.has_read |= n > 0;
         self.ended |= n == 0 && !buf.is_empty();
         Ok(n)
     }
@@ -258,7 +259,7 @@ impl<R: Read> Read for Tail<R> {
 
 impl<R: Read> Lz4<R> {
     fn new(input: R) -> Self {
-        let tail = Tail { input, came: false, ended: false };
+        let tail = Tail { input, has_read: false, ended: false };
         Self { decoder: Some(lz4_flex::frame::FrameDecoder::new(tail)), inside: false }
     }
 }
@@ -269,7 +270,7 @@ impl<R: Read> Read for Lz4<R> {
             return Ok(0);
         }
         while let Some(decoder) = &mut self.decoder {
-            decoder.get_mut().came = false;
+            decoder.get_mut().has_read = false;
             let n = decoder.read(buf)?;
             if n > 0 {
                 self.inside = true;
@@ -279,12 +280,12 @@ impl<R: Read> Read for Lz4<R> {
             if !tail.ended {
                 // The frame ended; another one may follow.
                 self.inside = false;
-                if !tail.came {
+                if !tail.has_read {
                     return Ok(0);
                 }
                 let tail = self.decoder.take().map(lz4_flex::frame::FrameDecoder::into_inner);
                 self.decoder = tail.map(lz4_flex::frame::FrameDecoder::new);
-            } else if self.inside || tail.came {
+            } else if self.inside || tail.has_read {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             } else {
                 return Ok(0);
@@ -294,12 +295,13 @@ impl<R: Read> Read for Lz4<R> {
     }
 }
 
-/// The state of the raw input below decoders and buffers.
+/// Progress and state of the compressed input.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
-    /// Bytes read so far.
+    /// Number of bytes read so far.
     bytes: AtomicU64,
-    /// Whether reading failed, so that an error is the system's and not the decoder's.
+    /// Whether reading the input failed, so that an error comes from the system and not from the
+    /// decoder.
     failed: AtomicBool,
 }
 
@@ -313,7 +315,7 @@ impl Meter {
     }
 }
 
-/// Input that updates a [`Meter`].
+/// An input that updates a [`Meter`].
 pub(crate) struct Metered<R> {
     input: R,
     meter: Arc<Meter>,

@@ -1,16 +1,16 @@
-//! Decompression in a decoder thread, concurrent with the thread that reads records.
+//! Decompression in a decoder thread, concurrently with the thread that parses records.
 //!
 //! ```text
-//! thread:  input ──▶ │ room │ last 32 KiB │ unpacked │ ──▶ others that are ready
-//!                                                              │
-//! reader:  │   … packets, and a record that is cut │ ◀── next ──┤
-//!                                                              │
-//!          buffers that were read ◀────────────────────────────┘
+//! thread:  input ──▶ │ headroom │ history │ data │ ──▶ filled buffers ─┐
+//!                                                                      │
+//! reader:  │ … packets, and an incomplete record │ ◀── next buffer ─────┤
+//!                                                                      │
+//!          read buffers, for reuse by the thread ◀─────────────────────┘
 //! ```
 //!
-//! The bytes that matches refer back to precede the decompressed bytes in the buffer, as does the
-//! unfinished record at the end of the previous buffer: the reader continues there and copies only
-//! longer records. The fixed number of buffers limits how far the decoder thread is ahead.
+//! The history that matches refer to precedes the decompressed bytes in the buffer, and so does the
+//! incomplete record at the end of the previous buffer: the reader continues there and copies only
+//! longer records. The fixed number of buffers limits how far the decoder thread can run ahead.
 
 use std::io;
 use std::sync::mpsc::Receiver;
@@ -29,28 +29,28 @@ use crate::source::Input;
 use crate::source::Source;
 use crate::source::Streamed;
 
-/// Bytes decompressed at a time: small enough for a shared cache, and large compared with the cost
-/// of waking a thread.
+/// Number of bytes decompressed at a time: few enough for a shared cache, and many compared with
+/// the cost of waking a thread.
 const PIECE: usize = 256 << 10;
 
-/// Offset of decompressed bytes in a buffer: room for the match history and the beginning of a
+/// Offset of decompressed bytes in a buffer: space for the match history and the beginning of a
 /// record.
-const FRONT: usize = 96 << 10;
+const HEADROOM: usize = 96 << 10;
 
-const _: () = assert!(FRONT >= HISTORY, "there is room for what is reached back to");
+const _: () = assert!(HEADROOM >= HISTORY, "there is room for what is reached back to");
 
-/// Size of the buffers.
-const ALL: usize = FRONT + PIECE;
+/// Size of the buffers in bytes.
+const BUFFER_LEN: usize = HEADROOM + PIECE;
 
-/// Buffers in circulation: one is read, one is written, one waits.
+/// Number of buffers: one is read, one is written, one waits.
 const BUFFERS: usize = 3;
 
-/// Compressed input: decompressed in the caller's thread until a first buffer is full, since short
-/// files are read before a thread has started, and in a decoder thread afterwards.
+/// A compressed input: decompressed in the caller's thread until a first buffer is full, because
+/// short files are read before a thread has started, and in a decoder thread afterwards.
 pub(crate) enum Unpacked<R> {
     Here {
         streamed: Streamed<R>,
-        /// Whether a thread is allowed.
+        /// Whether a decoder thread may be started.
         threads: bool,
     },
     DecoderThread(DecoderThread),
@@ -58,11 +58,12 @@ pub(crate) enum Unpacked<R> {
 
 impl<R: Input + 'static> Unpacked<R> {
     pub(crate) fn new(input: R) -> Self {
-        Self::Here { streamed: Streamed::with_buffer(input, ALL), threads: false }
+        Self::Here { streamed: Streamed::with_buffer(input, BUFFER_LEN), threads: false }
     }
 
-    /// Moves decompression to a thread from now on. If no thread can be started, nothing changes.
-    fn part(&mut self) {
+    /// Moves decompression to a decoder thread. If no thread can be started, decompression stays
+    /// here.
+    fn move_to_thread(&mut self) {
         let (hand, taken) = channel::<(R, Vec<u8>)>();
         let work = move |empty, full| {
             if let Ok((input, history)) = taken.recv() {
@@ -80,7 +81,7 @@ impl<R: Input + 'static> Unpacked<R> {
         let (buffer, window, mut input) = streamed.into_parts();
         let history = buffer[window.end.saturating_sub(HISTORY)..window.end].to_vec();
         for _ in 0..BUFFERS {
-            // The thread waits for its input.
+            // The thread waits for this buffer.
             let _ = partner.send(Bytes::default());
         }
         let checker = input.leave_checks();
@@ -143,7 +144,7 @@ impl<R: Input + 'static> Source for Unpacked<R> {
             && streamed.window().len() < want
             && streamed.is_full()
         {
-            self.part();
+            self.move_to_thread();
         }
         match self {
             Self::Here { streamed, .. } => streamed.fill(want),
@@ -152,21 +153,21 @@ impl<R: Input + 'static> Source for Unpacked<R> {
     }
 }
 
-/// A piece of decompressed data.
+/// A buffer with decompressed data.
 struct Piece {
-    /// The data begins at [`FRONT`].
+    /// A buffer whose data begins at [`HEADROOM`].
     buffer: Bytes,
     end: usize,
-    /// Checksums of members that end in the piece.
+    /// Checksums of gzip members that end in this buffer.
     dues: Vec<Due>,
-    /// The end of the input, an error, or `None` if more follows.
+    /// The end of the input, an error, or `None` if more data follows.
     ended: Option<io::Result<()>>,
 }
 
 /// The state of the decoder thread.
 struct Worker<R> {
     input: R,
-    /// The last decompressed bytes.
+    /// The last bytes that were decompressed.
     history: Vec<u8>,
     empty: Receiver<Bytes>,
     full: Sender<Piece>,
@@ -174,13 +175,13 @@ struct Worker<R> {
 
 impl<R: Input> Worker<R> {
     fn run(mut self) {
-        // The reader may be gone: then no more buffers arrive, or none is received.
+        // The reader may have been dropped: then no more buffers arrive, or sending one fails.
         while let Ok(mut buffer) = self.empty.recv() {
-            if buffer.buffer().is_none_or(|buffer| buffer.len() != ALL) {
-                buffer = vec![0; ALL].into();
+            if buffer.buffer().is_none_or(|buffer| buffer.len() != BUFFER_LEN) {
+                buffer = vec![0; BUFFER_LEN].into();
             }
             let Some(bytes) = buffer.buffer() else { return };
-            bytes[FRONT - self.history.len()..FRONT].copy_from_slice(&self.history);
+            bytes[HEADROOM - self.history.len()..HEADROOM].copy_from_slice(&self.history);
             let (end, ended) = self.piece(bytes);
             self.history.clear();
             self.history.extend_from_slice(&bytes[end - HISTORY..end]);
@@ -192,9 +193,9 @@ impl<R: Input> Worker<R> {
         }
     }
 
-    /// Fills a buffer; returns the end offset and how the input ended.
+    /// Fills a buffer; returns the end offset of the data and how the input ended.
     fn piece(&mut self, buffer: &mut [u8]) -> (usize, Option<io::Result<()>>) {
-        let mut end = FRONT;
+        let mut end = HEADROOM;
         while end < buffer.len() {
             let spare = buffer.len() - end;
             match self.input.read_at(buffer, end) {
@@ -208,22 +209,22 @@ impl<R: Input> Worker<R> {
     }
 }
 
-/// The reader's side.
+/// The reader's end of the decoder thread.
 #[derive(Default)]
 pub(crate) struct DecoderThread {
-    /// The piece that is read, preceded by the unread bytes of the previous one.
+    /// The current piece, preceded by the unread bytes of the previous one.
     buffer: Bytes,
     start: usize,
     end: usize,
-    /// Buffers whose packets other owners still read.
+    /// Buffers whose packets still have other owners.
     pool: Pool<Bytes>,
-    /// `None` once all data was received.
+    /// The decoder thread; `None` after all data was received.
     ring: Option<Ring>,
-    /// Returned after the bytes of the buffer.
+    /// The error to return after the bytes of the buffer.
     failed: Option<io::Error>,
 }
 
-/// The thread, and what checks its pieces.
+/// The decoder thread, and the checker of its checksums.
 struct Ring {
     checker: Option<Checker>,
     partner: Partner<Bytes, Piece>,
@@ -241,15 +242,15 @@ impl DecoderThread {
                 return Err(io::Error::other("the thread that unpacks has panicked"));
             };
             if let Some(checker) = &mut ring.checker {
-                let bytes = piece.buffer.get(FRONT..piece.end).unwrap_or_default();
+                let bytes = piece.buffer.get(HEADROOM..piece.end).unwrap_or_default();
                 if let Err((before, error)) = checker.see(bytes, &piece.dues) {
-                    piece.end = FRONT + before;
+                    piece.end = HEADROOM + before;
                     piece.ended = Some(Err(error));
                 }
             }
-            let read = self.take(piece.buffer, piece.end);
+            let read = self.continue_in(piece.buffer, piece.end);
             match piece.ended {
-                None => self.give_back(read),
+                None => self.recycle(read),
                 Some(ended) => {
                     self.failed = ended.err();
                     self.ring = None;
@@ -259,32 +260,32 @@ impl DecoderThread {
         Ok(())
     }
 
-    /// Continues in the buffer of a piece, behind the unread bytes of the previous one; returns the
+    /// Continues in the buffer of a piece, after the unread bytes of the previous one; returns the
     /// previous buffer.
-    fn take(&mut self, mut piece: Bytes, end: usize) -> Bytes {
+    fn continue_in(&mut self, mut piece: Bytes, end: usize) -> Bytes {
         let rest = self.end - self.start;
         let Some(bytes) = piece.buffer() else { return piece };
-        if rest > FRONT {
+        if rest > HEADROOM {
             return self.append(piece, end);
         }
         if rest > 0 {
             // Up to this many bytes are in the buffer already.
             let known = rest.min(HISTORY);
             let before = &self.buffer[self.start..self.end - known];
-            bytes[FRONT - rest..FRONT - known].copy_from_slice(before);
+            bytes[HEADROOM - rest..HEADROOM - known].copy_from_slice(before);
         }
-        (self.start, self.end) = (FRONT - rest, end);
+        (self.start, self.end) = (HEADROOM - rest, end);
         std::mem::replace(&mut self.buffer, piece)
     }
 
-    /// Copies a piece behind the unread bytes: a record is longer than the room in front of the
-    /// piece.
+    /// Appends a copy of a piece to the unread bytes, because a record is longer than the space
+    /// before the piece.
     fn append(&mut self, piece: Bytes, end: usize) -> Bytes {
-        let more = &piece[FRONT..end];
+        let more = &piece[HEADROOM..end];
         let window = self.start..self.end;
         match self.buffer.buffer() {
-            // A buffer made here grows with the data.
-            Some(buffer) if buffer.len() != ALL => {
+            // A buffer allocated here grows with the data.
+            Some(buffer) if buffer.len() != BUFFER_LEN => {
                 buffer.truncate(self.end);
                 buffer.extend_from_slice(more);
             }
@@ -300,11 +301,11 @@ impl DecoderThread {
         piece
     }
 
-    /// Returns a read buffer to the thread, or another one if an owner still reads it.
-    fn give_back(&mut self, mut buffer: Bytes) {
+    /// Returns a buffer that was read to the thread, or another one if it still has other owners.
+    fn recycle(&mut self, mut buffer: Bytes) {
         self.pool.exchange(&mut buffer);
         if let Some(ring) = &self.ring {
-            // If the thread has ended, the next piece reports it.
+            // If the thread has ended, receiving the next piece reports that.
             let _ = ring.partner.send(buffer);
         }
     }
@@ -335,7 +336,7 @@ mod tests {
             (self.0 >> 33) as usize % n.max(1)
         }
 
-        /// Bytes with many repetitions, near and far.
+        /// Bytes with many repetitions at short and long distances.
         fn bytes(&mut self, n: usize) -> Vec<u8> {
             let mut all = Vec::with_capacity(n + 300);
             while all.len() < n {
@@ -352,8 +353,8 @@ mod tests {
         }
     }
 
-    /// All decompressed bytes, read in steps of any length, the error behind them, and whether a
-    /// thread was used.
+    /// Returns all decompressed bytes, read in steps of any length, the error after them, and
+    /// whether a thread was used.
     fn all(
         packed: &[u8],
         compression: Compression,
@@ -365,7 +366,7 @@ mod tests {
         source.set_threads(threads);
         let (mut any, mut all, mut held) = (Any(seed), Vec::new(), Vec::new());
         let error = loop {
-            // Sometimes more than the room in front of a piece, or than a piece.
+            // Sometimes more than the space before a piece, or than a piece.
             let most = [100, 100, 100, 40_000, 40_000, 300_000][any.below(6)];
             let want = 1 + any.below(most);
             let failed = source.fill(want).err();
@@ -394,9 +395,9 @@ mod tests {
 
     #[test]
     fn a_thread_begins_once_a_buffer_is_full() {
-        let bytes = Any(3).bytes(2 * ALL);
+        let bytes = Any(3).bytes(2 * BUFFER_LEN);
         for (length, threads, decoder_thread) in
-            [(ALL - 1, 2, false), (2 * ALL, 1, false), (2 * ALL, 2, true)]
+            [(BUFFER_LEN - 1, 2, false), (2 * BUFFER_LEN, 1, false), (2 * BUFFER_LEN, 2, true)]
         {
             let packed = packed(&bytes[..length], Compression::Gzip);
             let mut source = Unpacked::new(gzip(packed));
@@ -411,18 +412,18 @@ mod tests {
 
     #[test]
     fn no_thread_waits_for_one_that_is_no_longer_needed() {
-        let packed = packed(&Any(4).bytes(8 * ALL), Compression::Gzip);
+        let packed = packed(&Any(4).bytes(8 * BUFFER_LEN), Compression::Gzip);
         for pieces in 1..4 {
             let mut source = Unpacked::new(gzip(packed.clone()));
             source.set_threads(2);
-            source.fill(pieces * ALL).unwrap();
-            assert!(source.window().len() >= pieces * ALL);
+            source.fill(pieces * BUFFER_LEN).unwrap();
+            assert!(source.window().len() >= pieces * BUFFER_LEN);
         }
     }
 
     #[test]
     fn members_without_a_byte_are_not_kept() {
-        let mut all = packed(&vec![7; 3 * ALL], Compression::Gzip);
+        let mut all = packed(&vec![7; 3 * BUFFER_LEN], Compression::Gzip);
         let empty = packed(&[], Compression::Gzip);
         let mut wrong = empty.clone();
         *wrong.last_mut().unwrap() = 1;
@@ -431,7 +432,7 @@ mod tests {
         all.extend(wrong);
         for threads in [1, 2] {
             let (bytes, error) = self::all(&all, Compression::Gzip, threads, 1);
-            assert_eq!(bytes.len(), 3 * ALL + 4);
+            assert_eq!(bytes.len(), 3 * BUFFER_LEN + 4);
             assert!(error.contains("0 bytes"), "{error}");
         }
     }

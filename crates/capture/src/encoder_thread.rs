@@ -1,4 +1,4 @@
-//! Output of a capture: an encoder, in the caller's thread or in an encoder thread.
+//! Output of a capture: an encoder in the caller's thread or in an encoder thread.
 
 use std::io;
 use std::sync::mpsc::Receiver;
@@ -8,14 +8,14 @@ use gannet_workers::Partner;
 
 use crate::compress::Encoder;
 
-/// An encoder and the thread it runs in.
+/// An encoder, and the thread in which it runs.
 pub(crate) enum Output {
     Here(Encoder),
-    /// It moves to a thread with the first bytes: captures that fit in the writer's buffer need no
+    /// Moves to a thread with the first bytes: captures that fit into the writer's buffer need no
     /// thread.
     Waiting(Encoder),
     EncoderThread(EncoderThread),
-    /// Ended, or failed.
+    /// Finished, or failed.
     Gone,
 }
 
@@ -24,8 +24,8 @@ impl Output {
         if encoder_thread { Self::Waiting(encoder) } else { Self::Here(encoder) }
     }
 
-    /// Writes the buffer's contents and empties it. Errors of the thread are returned by a later
-    /// call.
+    /// Writes the contents of the buffer and empties it. An error of the thread is returned by a
+    /// later call.
     pub(crate) fn drain(&mut self, buffer: &mut Vec<u8>) -> io::Result<()> {
         if matches!(self, Self::Waiting(_))
             && let Self::Waiting(encoder) = std::mem::replace(self, Self::Gone)
@@ -55,7 +55,7 @@ impl Output {
         }
     }
 
-    /// Writes the last bytes and ends the file; later calls do nothing.
+    /// Writes the last bytes and finishes the file; later calls do nothing.
     pub(crate) fn finish(&mut self, buffer: &mut Vec<u8>) -> io::Result<()> {
         match std::mem::replace(self, Self::Gone) {
             Self::Here(mut encoder) | Self::Waiting(mut encoder) => {
@@ -75,10 +75,10 @@ impl Output {
     }
 }
 
-/// A thread that encodes and writes buffers and returns them empty.
+/// A thread that encodes and writes buffers, and returns them empty.
 pub(crate) struct EncoderThread {
     partner: Partner<Order, Vec<u8>, io::Result<()>>,
-    /// Buffers not yet used.
+    /// Number of buffers that were never sent.
     unused: usize,
 }
 
@@ -87,7 +87,7 @@ enum Order {
     Flush,
 }
 
-/// Buffers in circulation: one is written, one waits.
+/// Number of buffers: one is written, one waits.
 const BUFFERS: usize = 2;
 
 impl EncoderThread {
@@ -105,7 +105,7 @@ impl EncoderThread {
                         Vec::new()
                     }
                 };
-                // The receiver may be gone: then there is no next order either.
+                // The receiver may have been dropped: then no further order arrives.
                 let _ = back.send(buffer);
             }
             encoder.finish()
@@ -113,7 +113,7 @@ impl EncoderThread {
         Ok(Self { partner: Partner::start("write", work)?, unused: BUFFERS })
     }
 
-    /// Exchanges the buffer for an empty one.
+    /// Sends the buffer and replaces it by an empty one.
     fn send(&mut self, buffer: &mut Vec<u8>) -> io::Result<()> {
         let other = match self.unused.checked_sub(1) {
             Some(rest) => {
@@ -136,7 +136,7 @@ impl EncoderThread {
         if self.partner.send(Order::Flush).is_err() {
             return self.failed(&mut Vec::new());
         }
-        // The answer to this order is the last: all buffers come back before it.
+        // The reply to this order comes last: all buffers are returned before.
         while self.unused < BUFFERS {
             match self.partner.receive() {
                 Ok(_) => self.unused += 1,
@@ -149,7 +149,7 @@ impl EncoderThread {
         }
     }
 
-    /// The error that ended the thread.
+    /// Returns the error that ended the thread.
     fn failed(&mut self, buffer: &mut Vec<u8>) -> io::Result<()> {
         buffer.clear();
         self.end()
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_come_once() {
+    fn errors_are_returned_once() {
         for encoder_thread in [false, true] {
             let mut output = Output::new(Encoder::Plain(Box::new(Small(10))), encoder_thread);
             let mut failures = 0;

@@ -15,15 +15,15 @@ pub enum Error {
     NotACapture {
         /// The path as given.
         file: PathBuf,
-        /// What the file looks like instead.
+        /// A description of what the file is instead.
         found: &'static str,
     },
-    /// A capture of a kind or version that gannet does not read or write.
+    /// A capture of a kind or version that is not supported.
     #[error("{}: {what}", file.display())]
     Unsupported {
         /// The path as given.
         file: PathBuf,
-        /// The kind, and what to do about it.
+        /// The kind, and advice.
         what: String,
     },
     /// An invalid record. The packets before it were delivered.
@@ -36,9 +36,9 @@ pub enum Error {
         file: PathBuf,
         /// Number of the packet that could not be read.
         packet: u64,
-        /// Where its record starts.
+        /// Offset of the start of its record.
         offset: u64,
-        /// What is wrong with it.
+        /// What is invalid in it.
         what: String,
     },
     /// The capture ends within a record. The packets before it were delivered.
@@ -51,7 +51,7 @@ pub enum Error {
         file: PathBuf,
         /// Number of the packet that could not be read.
         packet: u64,
-        /// Where its record starts.
+        /// Offset of the start of its record.
         offset: u64,
         /// What is missing.
         what: String,
@@ -61,20 +61,19 @@ pub enum Error {
     Io {
         /// The path as given.
         file: PathBuf,
-        /// The system's reason.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
 
 impl Error {
-    /// Whether the input is a capture that was read in part: all packets before the damage were
-    /// delivered.
+    /// Whether a part of the capture was read: all packets before the damage were delivered.
     pub fn is_partial(&self) -> bool {
         matches!(self, Self::Damaged { .. } | Self::Cut { .. })
     }
 }
 
-/// What was read before a packet that could not be read.
+/// Describes the packets that were read before a packet that could not be read.
 fn before(packet: u64) -> &'static str {
     if packet > 1 { "the packets before it were read" } else { "no packet was read" }
 }

@@ -1,4 +1,4 @@
-//! Capture formats: recognising them, and the common interface of their record readers.
+//! Capture formats: their detection, and the common interface of their record readers.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use crate::pcapng;
 pub enum Format {
     /// The classic format of libpcap (draft-ietf-opsawg-pcap).
     Pcap,
-    /// The block format (draft-ietf-opsawg-pcapng).
+    /// The block format pcapng (draft-ietf-opsawg-pcapng).
     PcapNg,
 }
 
@@ -26,7 +26,7 @@ impl Format {
     }
 }
 
-/// Order of the bytes of a number.
+/// Byte order of numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Endian {
     /// Least significant byte first.
@@ -54,22 +54,22 @@ impl Endian {
 pub struct Interface {
     /// Link type of its packets.
     pub link_type: crate::LinkType,
-    /// Most bytes stored of a packet; 0 for no limit.
+    /// Maximum number of bytes stored of a packet; 0 means no limit.
     pub snaplen: u32,
-    /// Decimal digits of a second in its time stamps: 6 for µs, 9 for ns. For powers of two the
-    /// equivalent number of digits, rounded up.
+    /// Decimal digits of the fractional second in time stamps: 6 for µs, 9 for ns. For binary
+    /// resolutions the equivalent number of digits, rounded up.
     pub digits: u8,
     /// `if_name`.
     pub name: Option<String>,
     /// `if_description`.
     pub description: Option<String>,
-    /// `if_filter`, where it is text.
+    /// `if_filter`, if it is text.
     pub filter: Option<String>,
     /// `if_os`.
     pub os: Option<String>,
     /// `if_hardware`.
     pub hardware: Option<String>,
-    /// `if_speed` in bits a second.
+    /// `if_speed` in bits per second.
     pub speed: Option<u64>,
     /// The first comment.
     pub comment: Option<String>,
@@ -78,65 +78,65 @@ pub struct Interface {
 /// Facts about the origin of a capture, from its headers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
-    /// Sections seen so far; 1 for pcap.
+    /// Number of sections read so far; 1 for pcap.
     pub sections: u32,
     /// Comments on the sections.
     pub comments: Vec<String>,
-    /// `shb_hardware` of the first section that has it.
+    /// `shb_hardware` of the first section that has one.
     pub hardware: Option<String>,
-    /// `shb_os`.
+    /// `shb_os` of the first section that has one.
     pub os: Option<String>,
-    /// `shb_userappl`.
+    /// `shb_userappl` of the first section that has one.
     pub application: Option<String>,
 }
 
-/// Why a walk over records stopped.
+/// Why parsing of records stopped.
 #[derive(Debug)]
 pub(crate) enum Stop {
     /// The batch is full.
     Full,
-    /// The next record needs this many bytes, more than the window has.
+    /// The next record has this many bytes, more than the window.
     More(usize),
     /// The next record is invalid.
     Damage(Cow<'static, str>),
 }
 
-/// The bytes to walk over.
+/// The bytes to parse records from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Window<'a> {
     pub(crate) data: &'a [u8],
-    /// Whether it is not in a near cache, so that prefetching pays.
+    /// Whether the data is not in a near cache, so that prefetching helps.
     pub(crate) is_far: bool,
 }
 
-/// The result of a walk.
+/// The result of parsing records.
 #[derive(Debug)]
-pub(crate) struct WalkResult {
-    /// Bytes of complete records.
+pub(crate) struct ParseResult {
+    /// Number of bytes of complete records.
     pub(crate) used: usize,
     pub(crate) stop: Stop,
 }
 
-/// The state of a record reader: the facts from the headers.
+/// A record reader, with the facts from the headers.
 #[derive(Debug)]
 pub(crate) enum Records {
     Pcap(pcap::Records),
     PcapNg(pcapng::Records),
 }
 
-/// Bytes needed to recognise a file format.
+/// Number of bytes needed to detect a file format.
 pub(crate) const SNIFF: usize = 16;
 
-/// The format of a file by its first bytes.
+/// The detected format of a file.
 pub(crate) enum Sniffed {
     Capture(Format),
-    /// A capture or compressed file of an unsupported kind, with advice.
+    /// A capture or compressed file of an unsupported kind, with a description and advice.
     Foreign(&'static str),
-    /// Not a capture, with a description.
+    /// Not a capture, with a description of the content.
     Nothing(&'static str),
 }
 
-/// Recognises the format by `head`, the first bytes of a file.
+/// Detects the format by `head`, the first bytes of a file.
 pub(crate) fn sniff(head: &[u8]) -> Sniffed {
     if pcap::is_magic(head) {
         return Sniffed::Capture(Format::Pcap);
@@ -167,19 +167,19 @@ pub(crate) fn sniff(head: &[u8]) -> Sniffed {
 }
 
 impl Records {
-    /// Bytes of the file header; [`Records::open`] needs them in its window.
+    /// Length of the file header; [`Records::open`] needs it in its window.
     pub(crate) fn header_len(format: Format) -> usize {
         match format {
             Format::Pcap => pcap::HEADER,
-            // The section header is read as a block; its version is checked in advance.
+            // The section header is parsed as a block; its version is checked before.
             Format::PcapNg => SNIFF,
         }
     }
 
-    /// Reads the file header; returns the reader and the number of bytes used.
+    /// Parses the file header; returns the reader and the number of bytes used.
     ///
     /// # Errors
-    /// The reason, as the end of a sentence, if the version is not supported.
+    /// The reason, in the form of the end of a sentence, if the version is not supported.
     pub(crate) fn open(format: Format, head: &[u8]) -> Result<(Self, usize), String> {
         match format {
             Format::Pcap => pcap::Records::open(head).map(|r| (Self::Pcap(r), pcap::HEADER)),
@@ -187,17 +187,17 @@ impl Records {
         }
     }
 
-    /// Walks over complete records in `data` and appends their packets to `out`, until there are
-    /// `most`, `data` ends or a record is damaged.
-    pub(crate) fn walk(
+    /// Parses complete records in `data` and appends their packets to `out`, until `out` has `max_packets`
+    /// packets, `data` ends or a record is damaged.
+    pub(crate) fn parse_records(
         &mut self,
         data: Window<'_>,
-        most: usize,
+        max_packets: usize,
         out: &mut Vec<PacketRef>,
-    ) -> WalkResult {
+    ) -> ParseResult {
         match self {
-            Self::Pcap(r) => r.walk(data, most, out),
-            Self::PcapNg(r) => r.walk(data, most, out),
+            Self::Pcap(r) => r.parse_records(data, max_packets, out),
+            Self::PcapNg(r) => r.parse_records(data, max_packets, out),
         }
     }
 

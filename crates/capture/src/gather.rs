@@ -1,4 +1,4 @@
-//! Batches of packets that no reader of a file makes: packets of a capture ring.
+//! Batches of packets that do not come from a file: packets of a capture ring.
 
 use gannet_base::Time;
 
@@ -9,24 +9,24 @@ use crate::packet::PacketRef;
 use crate::shared::Pool;
 use crate::shared::Refs;
 
-/// Where a packet lies in the bytes of its batch, and what is known about it.
+/// Position of a packet in the bytes of its batch, with its metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// When it was captured.
+    /// Capture time.
     pub time: Time,
-    /// Where its data begins.
+    /// Offset of its data in the bytes of the batch.
     pub offset: u32,
-    /// Bytes that were captured.
+    /// Number of captured bytes.
     pub cap_len: u32,
-    /// Bytes that it had on the wire.
+    /// Number of bytes on the wire.
     pub wire_len: u32,
-    /// What its data starts with.
+    /// Link type of its data.
     pub link_type: LinkType,
-    /// Number of its interface, below 16,384.
+    /// Index of its interface, below 16,384.
     pub interface: u16,
 }
 
-/// Collects the records of one batch over one piece of memory. The memory of the list is used again.
+/// Collects the records of a batch in one buffer. The memory of the record list is reused.
 #[derive(Debug, Default)]
 pub struct Gathered {
     refs: Refs,
@@ -35,11 +35,11 @@ pub struct Gathered {
     first: u64,
 }
 
-/// The bits of an interface's number.
+/// The bits of an interface index.
 const INTERFACE: u16 = (1 << 14) - 1;
 
 impl Gathered {
-    /// Begins a batch whose packets lie in `bytes`; its first packet has the number `first`.
+    /// Begins a batch whose packets are in `bytes`; its first packet has the number `first`.
     pub fn begin(&mut self, bytes: Bytes, first: u64) {
         self.spare.exchange(&mut self.refs);
         if let Some(refs) = self.refs.own() {
@@ -49,7 +49,7 @@ impl Gathered {
         self.first = first;
     }
 
-    /// Adds a packet. One whose data lies beyond the bytes of the batch is empty.
+    /// Adds a packet. Its data is empty if it exceeds the bytes of the batch.
     #[inline]
     pub fn push(&mut self, record: &Record) {
         let end = u64::from(record.offset) + u64::from(record.cap_len);
@@ -71,7 +71,7 @@ impl Gathered {
         Batch::new(&self.refs, &self.bytes, &self.bytes, self.first)
     }
 
-    /// Releases the bytes of the batch.
+    /// Drops the bytes of the batch.
     pub fn clear(&mut self) {
         self.begin(Bytes::default(), 0);
     }
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
     use crate::OwnedBatch;
 
-    /// Memory that notes when it is released.
+    /// A buffer that records its release.
     #[derive(Debug)]
     struct Block(Vec<u8>, Arc<AtomicBool>);
 

@@ -1,4 +1,4 @@
-//! Facts about a whole capture, from its record headers alone.
+//! A summary of a capture, computed from its record headers alone.
 
 use std::fmt;
 use std::path::Path;
@@ -23,29 +23,29 @@ use crate::json::Object;
 pub struct Info {
     /// The path as given.
     pub file: PathBuf,
-    /// Its size on disk; `None` for pipes and the like.
+    /// Its size on disk in bytes; `None` for pipes and similar inputs.
     pub file_bytes: Option<u64>,
     /// The capture's format.
     pub format: Format,
     /// Its compression.
     pub compression: Option<Compression>,
-    /// Byte order, of the last section where there are several.
+    /// Byte order; that of the last section if the capture has several.
     pub endian: Endian,
-    /// Packets, up to any damage.
+    /// Number of packets before any damage.
     pub packets: u64,
-    /// Captured bytes of all packets.
+    /// Number of captured bytes of all packets.
     pub kept_bytes: u64,
-    /// Bytes of packets on the wire.
+    /// Number of bytes of all packets on the wire.
     pub wire_bytes: u64,
-    /// Packets of which the capture holds only a part.
+    /// Number of packets that were truncated by the snap length.
     pub sliced: u64,
-    /// The earliest time of a packet, not always the first packet's.
+    /// The earliest packet time, which need not be that of the first packet.
     pub earliest: Option<Time>,
-    /// The latest time of a packet.
+    /// The latest packet time.
     pub latest: Option<Time>,
-    /// Whether no packet is earlier than the one before it.
+    /// Whether no packet is earlier than its predecessor.
     pub ordered: bool,
-    /// The interfaces, and how many packets each has.
+    /// The interfaces, each with its number of packets.
     pub interfaces: Vec<(Interface, u64)>,
     /// Facts about the origin of the capture, from its headers.
     pub origin: Origin,
@@ -57,12 +57,12 @@ impl Info {
     /// Opens a capture and reads it to its end; `-` is standard input.
     ///
     /// # Errors
-    /// As [`Reader::open`]. Later damage is no error: it is in [`Info::damage`].
+    /// Those of [`Reader::open`]. Later damage is not an error: it is stored in [`Info::damage`].
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         Ok(Self::read(Reader::open(path)?))
     }
 
-    /// Reads the rest of a capture.
+    /// Reads the remaining packets of a capture.
     pub fn read(mut reader: Reader) -> Self {
         let (mut packets, mut kept_bytes, mut wire_bytes, mut sliced) = (0, 0, 0, 0);
         let (mut earliest, mut latest, mut before) = (i64::MAX, i64::MIN, i64::MIN);
@@ -84,7 +84,7 @@ impl Info {
                 if let Some(count) = counts.get_mut(usize::from(r.interface())) {
                     *count += 1;
                 }
-                // Simple Packet Blocks have no time.
+                // Simple Packet Blocks have no time stamp.
                 if r.time != 0 || !no_times {
                     earliest = earliest.min(r.time);
                     latest = latest.max(r.time);
@@ -114,7 +114,7 @@ impl Info {
         }
     }
 
-    /// From the earliest packet to the latest; 0 without times.
+    /// Time from the earliest packet to the latest one; 0 without times.
     pub fn duration(&self) -> Interval {
         match (self.earliest, self.latest) {
             (Some(a), Some(b)) => b - a,
@@ -122,12 +122,12 @@ impl Info {
         }
     }
 
-    /// Packets a second; `None` where there is no duration.
+    /// Packets per second; `None` if the duration is 0.
     pub fn packet_rate(&self) -> Option<f64> {
         self.rate(self.packets)
     }
 
-    /// Wire bytes a second; `None` where there is no duration.
+    /// Wire bytes per second; `None` if the duration is 0.
     pub fn byte_rate(&self) -> Option<f64> {
         self.rate(self.wire_bytes)
     }
@@ -137,17 +137,18 @@ impl Info {
         (secs > 0.0).then(|| amount as f64 / secs)
     }
 
-    /// Mean wire bytes of a packet; `None` without packets.
+    /// Mean number of bytes of a packet on the wire; `None` without packets.
     pub fn average_size(&self) -> Option<f64> {
         (self.packets > 0).then(|| self.wire_bytes as f64 / self.packets as f64)
     }
 
-    /// The highest time resolution of its interfaces in decimal digits of a second: usually 6 or 9.
+    /// The highest time resolution of the interfaces, in decimal digits of a second: usually 6 or
+    /// 9.
     pub fn digits(&self) -> u8 {
         self.interfaces.iter().map(|(i, _)| i.digits).max().unwrap_or(6)
     }
 
-    /// One JSON object, without a line end.
+    /// A JSON object, without a line end.
     pub fn json(&self) -> String {
         let mut o = Object::new();
         o.text("file", &self.file.to_string_lossy());
@@ -197,7 +198,7 @@ impl Info {
         o.finish()
     }
 
-    /// Link types in the order of their interfaces, each once.
+    /// Link types in the order of the interfaces, without duplicates.
     fn link_types(&self) -> Vec<crate::LinkType> {
         let mut all = Vec::new();
         for (interface, _) in &self.interfaces {
@@ -277,7 +278,7 @@ impl fmt::Display for Info {
     }
 }
 
-/// Text from a capture, without terminal control characters.
+/// Text from a capture; displayed without terminal control characters.
 struct Plain<'a>(&'a str);
 
 impl fmt::Display for Plain<'_> {
@@ -289,14 +290,14 @@ impl fmt::Display for Plain<'_> {
     }
 }
 
-/// Nanoseconds as seconds with all nine digits.
+/// Formats nanoseconds as seconds with nine digits.
 fn decimal(nanos: i64) -> String {
     let sign = if nanos < 0 { "-" } else { "" };
     let nanos = nanos.unsigned_abs();
     format!("{sign}{}.{:09}", nanos / 1_000_000_000, nanos % 1_000_000_000)
 }
 
-/// UTC in the form of RFC 3339, with `digits` digits of a second.
+/// Formats a UTC time as in RFC 3339, with `digits` fractional digits.
 fn date(time: Time, digits: usize) -> String {
     let secs = time.as_nanos().div_euclid(1_000_000_000);
     let nanos = format!("{:09}", time.as_nanos().rem_euclid(1_000_000_000));
@@ -307,7 +308,7 @@ fn date(time: Time, digits: usize) -> String {
     format!("{year:04}-{month:02}-{day:02}T{h:02}:{m:02}:{s:02}.{fraction}Z")
 }
 
-/// Year, month and day of a day counted from 1970-01-01, in the Gregorian calendar.
+/// Year, month and day of a day number counted from 1970-01-01, in the Gregorian calendar.
 fn civil(days: i64) -> (i64, i64, i64) {
     // Years begin in March, so that the leap day is the last of its year, and are counted from the
     // start of a cycle of 400 years (146,097 days).
@@ -316,7 +317,7 @@ fn civil(days: i64) -> (i64, i64, i64) {
     let day = from_0000_03_01.rem_euclid(146_097);
     let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
     let day = day - (365 * year + year / 4 - year / 100);
-    // Months from March have 31, 30, 31, 30, 31 days, repeated: 153 days in five months.
+    // The months from March on have 31, 30, 31, 30, 31 days, repeated: 153 days in five months.
     let month = (5 * day + 2) / 153;
     let day = day - (153 * month + 2) / 5 + 1;
     let (month, carry) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
@@ -355,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_times_and_order() {
+    fn counts_times_and_order() {
         let packets =
             [packet(100, 5, b"abc", 1000), packet(102, 5, b"abcd", 4), packet(101, 0, b"", 0)];
         let file = written("info.pcapng", &packets);

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::fmt::Write;
 
-/// An object that is being written, field by field.
+/// An object that is written field by field.
 pub(crate) struct Object(String);
 
 impl Object {
@@ -19,11 +19,11 @@ impl Object {
         self.0.push(':');
     }
 
-    /// A value whose text is JSON already, such as a number or a boolean. `null` for `None`.
+    /// Adds a value whose text is valid JSON, such as a number or a boolean; `null` for `None`.
     pub(crate) fn number(&mut self, name: &str, value: Option<impl Display>) {
         self.name(name);
         match value {
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             Some(value) => write!(self.0, "{value}").unwrap_or_default(),
             None => self.0.push_str("null"),
         }
@@ -34,7 +34,7 @@ impl Object {
         quote(&mut self.0, value);
     }
 
-    /// A text, or `null`.
+    /// Adds a string, or `null`.
     pub(crate) fn maybe(&mut self, name: &str, value: Option<&str>) {
         match value {
             Some(value) => self.text(name, value),

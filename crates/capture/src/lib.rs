@@ -1,30 +1,30 @@
 //! Packets in and out: pcap and pcapng, mapped, streamed and compressed.
 //!
 //! A [`Reader`] reads one capture from a file, from standard input or from any
-//! [`Read`](std::io::Read); a [`Stream`] reads many files and directories as one capture in the
-//! order of time. Both return [`Batch`]es: up to [`NEAR_PACKETS`] [`Packet`]s by default, with time
-//! (ns), wire length, link type, interface and bytes. A [`Writer`] writes packets, and [`Info`]
-//! summarises a capture.
+//! [`Read`](std::io::Read); a [`Stream`] reads many files and directories as one capture, ordered
+//! by time. Both return [`Batch`]es: up to [`NEAR_PACKETS`] [`Packet`]s by default, with time (ns),
+//! wire length, link type, interface and bytes. A [`Writer`] writes packets, and [`Info`]
+//! summarizes a capture.
 //!
 //! # How data moves
 //!
 //! ```text
 //! file ──map──▶ window ─┐
-//! pipe ─┐               ├──records──▶ places of packets ──▶ Batch (places + the window's bytes)
+//! pipe ─┐               ├──records──▶ packet positions ──▶ Batch (positions + the window's bytes)
 //! gzip ─┴buffer▶ window ┘
 //! ```
 //!
-//! A source is a window over bytes: the rest of a mapped file, or the filled part of a reused
-//! buffer. The record reader walks over the window and stores the positions of packets in a list,
-//! which is reused too. So a packet needs neither a copy nor an allocation: a batch borrows the
-//! reader until the next one is requested. Only packets of files that overlap in time are copied,
-//! to be merged.
+//! A source is a window of bytes: the remainder of a mapped file, or the filled part of a reused
+//! buffer. The record reader parses the window and stores the positions of packets in a list, which
+//! is reused too. So a packet needs neither a copy nor an allocation: a batch borrows the reader
+//! until the next one is requested. Only packets of files that overlap in time are copied, to be
+//! merged.
 //!
 //! # Bad input
 //!
 //! Captures may be truncated, damaged or not captures at all. Everything before the damage is
-//! delivered; then an [`Error`] names file, packet and byte. A length in a file is trusted only as
-//! far as its bytes are available.
+//! delivered; then an [`Error`] names file, packet and byte. A length in a file is only trusted as
+//! far as the file has bytes.
 //!
 //! ```
 //! use gannet_base::Time;
@@ -102,7 +102,7 @@ pub use output_file::FileId;
 pub use packet::BATCH_BYTES;
 pub use packet::BATCH_PACKETS;
 pub use packet::Batch;
-pub use packet::BytesBehind;
+pub use packet::BytesAfter;
 pub use packet::Iter;
 pub use packet::MAX_PACKET;
 pub use packet::NEAR_PACKETS;

@@ -6,7 +6,7 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LinkType(pub u16);
 
-/// Declares the constants together with the table behind [`LinkType::name`].
+/// Declares the constants, and the table for [`LinkType::name`].
 macro_rules! link_types {
     ($($(#[$doc:meta])* $name:ident = $value:literal, $text:literal;)*) => {
         impl LinkType {
@@ -20,7 +20,7 @@ macro_rules! link_types {
                 }
             }
 
-            /// The name in words, or `unknown`.
+            /// A description, or `unknown`.
             pub fn description(self) -> &'static str {
                 match self.0 {
                     $($value => $text,)*
@@ -48,9 +48,9 @@ link_types! {
     PPP = 9, "PPP";
     /// Fiber Distributed Data Interface.
     FDDI = 10, "FDDI";
-    /// Raw IP by the in-memory number of most systems, which some writers put into files.
+    /// Raw IP by the DLT_ number of most systems, which some writers use in files.
     DLT_RAW_12 = 12, "Raw IP";
-    /// Raw IP by OpenBSD's in-memory number.
+    /// Raw IP by the DLT_ number of OpenBSD.
     DLT_RAW_14 = 14, "Raw IP";
     /// PPP in HDLC-like framing (RFC 1662).
     PPP_HDLC = 50, "PPP with HDLC framing";
@@ -60,7 +60,7 @@ link_types! {
     SYMANTEC_FIREWALL = 99, "Symantec firewall";
     /// LLC/SNAP-encapsulated ATM (RFC 2684).
     ATM_RFC1483 = 100, "RFC 1483 ATM";
-    /// IPv4 or IPv6 without a link layer; the version nibble says which.
+    /// IPv4 or IPv6 without a link layer; the version field distinguishes them.
     RAW = 101, "Raw IP";
     /// Cisco HDLC.
     C_HDLC = 104, "Cisco HDLC";

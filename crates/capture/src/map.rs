@@ -1,4 +1,4 @@
-//! Files mapped into memory, and advice to the kernel about their pages: one of the modules of this
+//! Memory-mapped files, and advice to the kernel about their pages. One of the modules of this
 //! crate with `unsafe`.
 #![allow(unsafe_code)]
 
@@ -23,59 +23,59 @@ use memmap2::UncheckedAdvice;
 
 use crate::Bytes;
 
-/// A whole file, mapped for reading from front to back.
+/// A whole file, mapped for sequential reading.
 #[derive(Debug)]
 pub(crate) struct Map {
     pages: Pages,
-    /// Set if a thread prepares the pages.
+    /// The thread that prepares the pages, if it was started.
     ahead: Option<PagePreparer>,
-    /// Set if the receivers of batches prepare the pages.
+    /// The pages that receivers of batches prepare, if they do.
     shared_pages: Option<Arc<SharedPages>>,
 }
 
-/// The state of a map's pages.
+/// The state of the mapped pages.
 #[derive(Clone, Debug)]
 struct Pages {
     bytes: Bytes,
-    /// Pages before this offset were requested.
-    wanted: usize,
-    /// Pages before this offset were released.
-    released: usize,
-    /// Owners of the bytes that do not read them.
+    /// The offset up to which pages were mapped.
+    mapped_to: usize,
+    /// The offset up to which pages were released.
+    released_to: usize,
+    /// Number of owners of the bytes that do not read them.
     holders: usize,
 }
 
-/// How far ahead of the reader pages are mapped at a time, instead of one fault for every 64 KiB.
+/// Distance from the reader up to which pages are mapped in advance, instead of a page fault for
+/// every 64 KiB.
 const AHEAD: usize = 1 << 20;
 
-/// Bytes behind the reader that are kept mapped.
+/// Number of bytes before the reader that stay mapped.
 const BEHIND: usize = 1 << 20;
 
-/// The same where other threads read the batches and may be some batches (a megabyte each) late: a
-/// page released before all have read it is faulted in again and stays mapped.
-const BEHIND_OTHERS: usize = 12 << 20;
+/// Like [`BEHIND`], if other threads read the batches and may be some batches (a megabyte each)
+/// behind: a page released before all have read it is mapped again and stays mapped.
+const BEHIND_SHARED: usize = 12 << 20;
 
-/// The same for the bytes released at a time: each release interrupts all processors that run one
-/// of the threads.
-const RELEASED_OTHERS: usize = 2 << 20;
+/// Number of bytes released at a time in that case: each release interrupts all processors that run
+/// one of the threads.
+const RELEASE_SHARED: usize = 2 << 20;
 
-/// Advice starts at multiples of this: a multiple of every page size in use, and the kernel's
-/// fault-around size.
+/// Alignment of advice: a multiple of every page size in use, and the kernel's fault-around size.
 const PAGE: usize = 64 << 10;
 
 impl Map {
-    /// Maps `file` at its current length; bytes appended later are not seen.
+    /// Maps `file` with its current length; bytes appended later are not included.
     pub(crate) fn new(file: &File) -> io::Result<Self> {
-        // SAFETY: the mapping is shared and read-only, and nothing here writes to the file. Another
-        // process may: bytes that change under the reader give wrong packets but no invalid
-        // lengths, because every length is read once and checked against the map before use. If
-        // another process truncates the file, accessing the lost pages ends this process with
-        // SIGBUS, as in every program that maps its input; reading such files through standard
+        // SAFETY: the mapping is shared and read-only, and this process does not write to the file.
+        // Another process may: bytes that change while they are read give wrong packets but no
+        // invalid lengths, because every length is read once and checked against the map before
+        // use. If another process truncates the file, accessing the lost pages ends this process
+        // with SIGBUS, as in every program that maps its input; reading such files through standard
         // input avoids it.
         let map = unsafe { Mmap::map(file) }?;
-        // Advice only: without support for it, only speed is lost.
+        // Only speed depends on this advice.
         let _ = map.advise(Advice::Sequential);
-        let pages = Pages { bytes: map.into(), wanted: 0, released: 0, holders: 1 };
+        let pages = Pages { bytes: map.into(), mapped_to: 0, released_to: 0, holders: 1 };
         Ok(Self { pages, ahead: None, shared_pages: None })
     }
 
@@ -84,21 +84,21 @@ impl Map {
         &self.pages.bytes
     }
 
-    /// A reader of all bytes from front to back, for decompression.
+    /// A sequential reader of all bytes, for decompression.
     pub(crate) fn into_reader(self) -> MapReader {
         MapReader { map: self, at: 0 }
     }
 
-    /// Starts a thread that prepares the pages, if the file is long enough for that to pay.
+    /// Starts a thread that prepares the pages, if the file is long enough to benefit.
     pub(crate) fn read_ahead(&mut self) {
-        if self.ahead.is_none() && self.pages.bytes.len() >= LONG {
-            // Without a thread the reader continues to prepare them.
+        if self.ahead.is_none() && self.pages.bytes.len() >= MIN_FILE_LEN {
+            // Without a thread the reader prepares the pages.
             self.ahead = PagePreparer::start(self.pages.clone()).ok();
         }
     }
 
     /// Lets other threads prepare the pages through the returned handle, unless a dedicated thread
-    /// does.
+    /// does so.
     pub(crate) fn share_pages(&mut self) -> Option<Weak<SharedPages>> {
         if self.ahead.is_some() {
             return None;
@@ -110,13 +110,13 @@ impl Map {
         Some(Arc::downgrade(self.shared_pages.insert(shared_pages)))
     }
 
-    /// Records that everything before `at` was read and that what follows is next.
+    /// Records that everything before `at` was read and what follows is read next.
     pub(crate) fn reading_at(&mut self, at: usize) {
         match (&self.ahead, &self.shared_pages) {
             (Some(ahead), _) => ahead.reading_at(at),
             (None, Some(shared_pages)) => shared_pages.at.store(at, Ordering::Release),
             (None, None) => {
-                self.pages.want(at, AHEAD / 2);
+                self.pages.map_ahead(at, AHEAD / 2);
                 self.pages.release(at);
             }
         }
@@ -124,43 +124,43 @@ impl Map {
 }
 
 impl Pages {
-    /// Requests more pages if those requested end less than `near` bytes behind `at`; returns
-    /// whether it did.
+    /// Maps more pages if the mapped ones end less than `near` bytes after `at`; returns whether it
+    /// did.
     #[cfg_attr(
         not(target_os = "linux"),
         allow(clippy::unused_self, clippy::needless_pass_by_ref_mut)
     )]
-    fn want(&mut self, at: usize, near: usize) -> bool {
+    fn map_ahead(&mut self, at: usize, near: usize) -> bool {
         #[cfg(target_os = "linux")]
         if let Some(map) = self.bytes.map()
-            && at + near > self.wanted
-            && self.wanted < map.len()
+            && at + near > self.mapped_to
+            && self.mapped_to < map.len()
         {
-            let from = self.wanted.max(at) & !(PAGE - 1);
+            let from = self.mapped_to.max(at) & !(PAGE - 1);
             let to = (from + AHEAD).min(map.len());
             // Touching one page maps the cached pages around it (the kernel's fault-around, 64 KiB
-            // by default) without further faults. One call for the whole range makes the kernel
-            // walk over each page once more, which takes a quarter of the time of reading small
+            // by default) without further faults. A single call for the whole range makes the
+            // kernel visit each page once more, which takes a quarter of the time of reading small
             // packets.
             for page in (from..to).step_by(PAGE) {
                 let _ = map.advise_range(Advice::PopulateRead, page, 1);
             }
-            self.wanted = to;
+            self.mapped_to = to;
             return true;
         }
         let _ = (at, near);
         false
     }
 
-    /// Releases the pages far enough behind `at`.
+    /// Releases pages that are far enough before `at`.
     fn release(&mut self, at: usize) {
         #[cfg(unix)]
         if let Some(map) = self.bytes.map() {
             let (behind, at_once) = match self.bytes.is_shared_beyond(self.holders) {
-                true => (BEHIND_OTHERS, RELEASED_OTHERS),
+                true => (BEHIND_SHARED, RELEASE_SHARED),
                 false => (BEHIND, BEHIND),
             };
-            if at.saturating_sub(self.released) < behind + at_once {
+            if at.saturating_sub(self.released_to) < behind + at_once {
                 return;
             }
             let to = at.saturating_sub(behind) & !(PAGE - 1);
@@ -170,40 +170,40 @@ impl Pages {
             let _ = unsafe {
                 map.unchecked_advise_range(
                     UncheckedAdvice::DontNeed,
-                    self.released,
-                    to - self.released,
+                    self.released_to,
+                    to - self.released_to,
                 )
             };
-            self.released = to;
+            self.released_to = to;
         }
         #[cfg(not(unix))]
         let _ = at;
     }
 }
 
-/// How far ahead of the reader the receivers of batches prepare pages: some batches (a megabyte
-/// each) for each of a few threads.
-const AHEAD_OTHERS: usize = 4 << 20;
+/// Distance from the reader up to which receivers of batches prepare pages: some batches (a
+/// megabyte each) for each of a few threads.
+const AHEAD_SHARED: usize = 4 << 20;
 
-/// The pages of a map, prepared by other threads than its reader.
+/// The pages of a map, prepared by threads other than the reader.
 #[derive(Debug)]
 pub(crate) struct SharedPages {
-    /// The position of the reader.
+    /// The offset of the reader.
     at: AtomicUsize,
     pages: Mutex<Pages>,
 }
 
 impl SharedPages {
     fn prepare(&self) {
-        // If another thread is preparing them, there is nothing to do.
+        // If another thread is preparing pages, this one need not.
         let Ok(mut pages) = self.pages.try_lock() else { return };
         pages.release(self.at.load(Ordering::Acquire));
-        while pages.want(self.at.load(Ordering::Acquire), AHEAD_OTHERS) {}
+        while pages.map_ahead(self.at.load(Ordering::Acquire), AHEAD_SHARED) {}
     }
 }
 
-/// The pages of the mapped files of a stream, prepared by the threads that receive its batches, so
-/// that the reader, on which all others wait, only reads.
+/// The pages of the mapped files of a stream, prepared by the threads that receive its batches. So
+/// the reader, for which all others wait, only reads.
 #[derive(Clone, Debug, Default)]
 pub struct PageReadahead(Arc<Mutex<Vec<Weak<SharedPages>>>>);
 
@@ -213,9 +213,9 @@ impl PageReadahead {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(shared_pages);
     }
 
-    /// Prepares the next pages and releases those behind the reader, unless another thread is doing
-    /// so. If no thread calls this for some time, pages are faulted in one by one as they are read,
-    /// and stay mapped.
+    /// Prepares the next pages and releases those before the reader, unless another thread is doing
+    /// so. If no thread calls this for some time, pages are mapped by page faults when they are
+    /// read, and stay mapped.
     pub fn prepare(&self) {
         let Ok(mut all) = self.0.try_lock() else { return };
         all.retain(|shared_pages| {
@@ -227,74 +227,76 @@ impl PageReadahead {
     }
 }
 
-/// A thread that prepares the pages of a map: reading takes a third longer without it.
+/// A thread that prepares the pages of a map; without it, reading takes a third longer.
 #[derive(Debug)]
 struct PagePreparer {
-    place: Arc<ReadPosition>,
+    position: Arc<ReadPosition>,
     thread: Workers,
 }
 
-/// The position of the reader.
+/// The offset of the reader, shared with the thread.
 #[derive(Debug, Default)]
 struct ReadPosition {
     at: AtomicUsize,
     ended: AtomicBool,
 }
 
-/// Shorter files are read before a thread has started.
-const LONG: usize = 16 << 20;
+/// Minimum length of a file for which the thread is started; shorter files are read before a thread
+/// has started.
+const MIN_FILE_LEN: usize = 16 << 20;
 
-/// How far the thread may be ahead of the reader.
-const FAR: usize = 8 << 20;
+/// Maximum distance of the thread from the reader, in bytes.
+const MAX_AHEAD: usize = 8 << 20;
 
 impl PagePreparer {
     fn start(mut pages: Pages) -> io::Result<Self> {
         pages.holders += 1;
-        let place = Arc::new(ReadPosition::default());
-        let seen = Arc::clone(&place);
+        let position = Arc::new(ReadPosition::default());
+        let seen = Arc::clone(&position);
         let work = move || {
             while !seen.ended.load(Ordering::Acquire) {
                 let at = seen.at.load(Ordering::Acquire);
                 pages.release(at);
-                if !pages.want(at, FAR) {
-                    // If the reader moved meanwhile, this returns at once.
+                if !pages.map_ahead(at, MAX_AHEAD) {
+                    // Returns immediately if the reader has advanced in the meantime.
                     std::thread::park();
                 }
             }
         };
         let mut thread = Workers::default();
         thread.start("pages", work)?;
-        Ok(Self { place, thread })
+        Ok(Self { position, thread })
     }
 
     fn reading_at(&self, at: usize) {
-        self.place.at.store(at, Ordering::Release);
+        self.position.at.store(at, Ordering::Release);
         self.thread.unpark();
     }
 }
 
 impl Drop for PagePreparer {
     fn drop(&mut self) {
-        self.place.ended.store(true, Ordering::Release);
+        self.position.ended.store(true, Ordering::Release);
         self.thread.unpark();
     }
 }
 
-/// A reader of a mapped file, without copies.
+/// A reader of a mapped file that does not copy.
 #[derive(Debug)]
 pub(crate) struct MapReader {
     map: Map,
     at: usize,
 }
 
-/// Bytes that a [`MapReader`] returns at a time, so that pages are prepared and released in step.
-const SHOWN: usize = AHEAD / 2;
+/// Number of bytes that a [`MapReader`] returns at a time, so that pages are prepared and released
+/// at the pace of reading.
+const CHUNK: usize = AHEAD / 2;
 
 impl BufRead for MapReader {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         self.map.reading_at(self.at);
         let rest = self.map.bytes().get(self.at..).unwrap_or_default();
-        Ok(&rest[..rest.len().min(SHOWN)])
+        Ok(&rest[..rest.len().min(CHUNK)])
     }
 
     fn consume(&mut self, n: usize) {
@@ -312,42 +314,42 @@ impl Read for MapReader {
     }
 }
 
-/// How far ahead of a record reader cache lines are prefetched: a few dozen small packets.
-const FETCH_AHEAD: usize = 4096;
+/// Distance from a record up to which cache lines are prefetched, in bytes: a few dozen small
+/// packets.
+const PREFETCH_AHEAD: usize = 4096;
 
-/// The bytes of a record that are worth prefetching: its headers, and those of small packets behind
-/// it.
-const FETCH_RECORD: usize = 512;
+/// Number of bytes of a record to prefetch: its headers, and those of small packets after it.
+const PREFETCH_RECORD: usize = 512;
 
-/// Bytes prefetched at a time: about the size of a small record.
-const FETCH_SMALL: usize = 128;
+/// Number of bytes prefetched at a time: about the size of a small record.
+const PREFETCH_SMALL: usize = 128;
 
-/// Prefetches memory a little beyond the record `data[from..to]`.
+/// Prefetches memory at some distance after the record `data[from..to]`.
 ///
-/// The processor cannot prefetch by itself, since the start of a record is known only when the
-/// previous one was read. Small packets are walked twice as fast with this.
+/// The hardware prefetcher cannot predict it, because the start of a record is known only when the
+/// previous record was parsed. Small packets are parsed twice as fast with this.
 #[inline(always)]
-pub(crate) fn fetch_beyond(data: &[u8], from: usize, to: usize) {
-    // Always both lines: the size of a small record is unpredictable.
-    let ahead = data.as_ptr().wrapping_add(from + FETCH_AHEAD);
-    prefetch(ahead.cast::<[u8; FETCH_SMALL]>());
-    if to - from > FETCH_SMALL {
-        fetch_beyond_long(data, from, to);
+pub(crate) fn prefetch_after(data: &[u8], from: usize, to: usize) {
+    // Always both lines, because the size of a small record is unpredictable.
+    let ahead = data.as_ptr().wrapping_add(from + PREFETCH_AHEAD);
+    prefetch(ahead.cast::<[u8; PREFETCH_SMALL]>());
+    if to - from > PREFETCH_SMALL {
+        prefetch_after_long(data, from, to);
     }
 }
 
-/// Large records often have the same length: this prefetches the expected starts of two of the
-/// following records.
+/// Large records often have the same length: prefetches the expected starts of two following
+/// records.
 #[inline(never)]
-fn fetch_beyond_long(data: &[u8], from: usize, to: usize) {
-    let fetch = |at: usize| prefetch(data.as_ptr().wrapping_add(at).cast::<[u8; FETCH_SMALL]>());
+fn prefetch_after_long(data: &[u8], from: usize, to: usize) {
+    let fetch = |at: usize| prefetch(data.as_ptr().wrapping_add(at).cast::<[u8; PREFETCH_SMALL]>());
     let len = to - from;
-    if len > FETCH_RECORD {
+    if len > PREFETCH_RECORD {
         fetch(to + len);
         fetch(to + 3 * len);
     }
-    let first = (from + FETCH_SMALL).max(to.saturating_sub(FETCH_RECORD));
-    (first..to).step_by(FETCH_SMALL).for_each(|at| fetch(at + FETCH_AHEAD));
+    let first = (from + PREFETCH_SMALL).max(to.saturating_sub(PREFETCH_RECORD));
+    (first..to).step_by(PREFETCH_SMALL).for_each(|at| fetch(at + PREFETCH_AHEAD));
 }
 
 #[cfg(test)]
@@ -361,14 +363,14 @@ mod tests {
     fn bytes_are_the_same_with_a_thread_for_the_pages() {
         let dir = Dir::new("pages");
         let path = dir.0.join("long");
-        let long: Vec<u8> = (0..LONG + 3 * PAGE + 5).map(|i| (i % 251) as u8).collect();
-        for (bytes, threads) in [(&long[..], true), (&long[..LONG - 1], false)] {
+        let long: Vec<u8> = (0..MIN_FILE_LEN + 3 * PAGE + 5).map(|i| (i % 251) as u8).collect();
+        for (bytes, threads) in [(&long[..], true), (&long[..MIN_FILE_LEN - 1], false)] {
             fs::write(&path, bytes).unwrap();
             let mut map = Map::new(&File::open(&path).unwrap()).unwrap();
             map.reading_at(0);
             map.read_ahead();
             assert_eq!(map.ahead.is_some(), threads);
-            // Other owners still read the bytes behind.
+            // Other owners still read earlier bytes.
             let kept = map.bytes().clone();
             for at in (0..bytes.len()).step_by(300_001) {
                 map.reading_at(at);
@@ -381,22 +383,22 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_the_same_where_others_see_to_the_pages() {
+    fn bytes_are_the_same_if_other_threads_prepare_the_pages() {
         let dir = Dir::new("pages-shared_pages");
         let path = dir.0.join("long");
-        let long: Vec<u8> = (0..LONG + 3 * PAGE + 5).map(|i| (i % 251) as u8).collect();
+        let long: Vec<u8> = (0..MIN_FILE_LEN + 3 * PAGE + 5).map(|i| (i % 251) as u8).collect();
         fs::write(&path, &long).unwrap();
         let mut map = Map::new(&File::open(&path).unwrap()).unwrap();
         map.reading_at(0);
         let (readahead, shared_pages) = (PageReadahead::default(), map.share_pages().unwrap());
         readahead.add(shared_pages.clone());
-        let asked = || shared_pages.upgrade().map(|t| t.pages.lock().unwrap().wanted);
+        let asked = || shared_pages.upgrade().map(|t| t.pages.lock().unwrap().mapped_to);
         let kept = map.bytes().clone();
         for at in (0..long.len()).step_by(300_001) {
             map.reading_at(at);
             readahead.prepare();
             if cfg!(target_os = "linux") {
-                assert!(asked() >= Some((at + AHEAD_OTHERS).min(long.len())));
+                assert!(asked() >= Some((at + AHEAD_SHARED).min(long.len())));
             }
             assert_eq!(map.bytes()[at], long[at]);
         }
@@ -410,8 +412,8 @@ mod tests {
     fn a_reader_that_stops_early_does_not_wait() {
         let dir = Dir::new("pages-early");
         let path = dir.0.join("long");
-        fs::write(&path, vec![1; LONG]).unwrap();
-        for read in [0, 1, FAR, LONG] {
+        fs::write(&path, vec![1; MIN_FILE_LEN]).unwrap();
+        for read in [0, 1, MAX_AHEAD, MIN_FILE_LEN] {
             let mut map = Map::new(&File::open(&path).unwrap()).unwrap();
             map.read_ahead();
             map.reading_at(read);

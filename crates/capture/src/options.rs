@@ -2,8 +2,8 @@
 
 use crate::bytes::u16_at;
 
-/// Iterates over the options of a block. Stops at the end mark, or at the first option that does
-/// not fit: options only annotate, so a bad one does not invalidate a packet.
+/// Iterates over the options of a block. Stops at `opt_endofopt`, or at the first option that does
+/// not fit: options only annotate, so an invalid one does not invalidate a packet.
 pub(crate) struct Options<'a> {
     rest: &'a [u8],
     big: bool,

@@ -1,4 +1,4 @@
-//! How output files are identified and written.
+//! Identification and writing of output files.
 
 use std::fs;
 use std::io;
@@ -7,13 +7,13 @@ use std::path::Path;
 #[cfg(not(unix))]
 use std::path::PathBuf;
 
-/// Identifies a file independently of its name: device and inode where the system has them.
+/// Identifies a file independently of its name: by device and inode if the system has them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FileId(#[cfg(unix)] (u64, u64), #[cfg(not(unix))] PathBuf);
 
 impl FileId {
-    /// The id of an existing file; symbolic links are followed. `None` if the file cannot be looked
-    /// up or is not a regular file.
+    /// The id of an existing file; symbolic links are followed. `None` if the metadata cannot be
+    /// read or the file is not a regular file.
     pub fn of(path: &Path) -> Option<Self> {
         let metadata = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
         #[cfg(unix)]
@@ -29,13 +29,13 @@ impl FileId {
     }
 }
 
-/// Writes in pieces that end at multiples of [`PIECE`] in the file, where possible.
+/// Splits writes so that they end at multiples of [`PIECE`] in the file, if possible.
 ///
-/// Kernels allocate the page cache in units of the write size: from 128 KiB on they look for larger
+/// Kernels allocate page cache in units of the write size: from 128 KiB on they search for larger
 /// units, which on virtual machines costs more than the copy.
 pub(crate) struct Pieces<W> {
     inner: W,
-    /// Bytes written.
+    /// Number of bytes written.
     at: usize,
 }
 

@@ -12,51 +12,50 @@ use crate::LinkType;
 use crate::bytes::u32_at;
 use crate::shared::Refs;
 
-/// The most packets of a batch that is sent to other threads, which shares the fixed cost of a
-/// batch among many packets.
+/// Maximum number of packets of a batch that is sent to other threads, large so that the fixed cost
+/// of a batch is shared by many packets.
 pub const BATCH_PACKETS: usize = 1024;
 
-/// The packets of a batch that is processed in the thread that reads it: few enough that their
-/// first cache lines stay in the first-level cache.
+/// Maximum number of packets of a batch that is processed in the thread that reads it, small so
+/// that their first cache lines stay in the first-level cache.
 pub const NEAR_PACKETS: usize = 256;
 
-/// The bytes of capture that one batch spans at most; a single larger packet forms a batch of its
-/// own.
+/// Maximum number of capture bytes that a batch spans; a single larger packet forms its own batch.
 ///
 /// About the size that stays in a second-level cache while the packets are processed.
 pub const BATCH_BYTES: usize = 1 << 20;
 
-/// The longest valid packet: a record that claims more is damaged.
+/// Maximum length of a packet in bytes; a record that claims more is damaged.
 ///
-/// Far above the packet sizes of links (libpcap's own limit is 256 KiB), so that unusual captures
-/// can be read, and low enough that a flipped length byte cannot exhaust the memory.
+/// Far more than the packet sizes of link layers (libpcap's own limit is 256 KiB), so that unusual
+/// captures can be read, and few enough that a flipped length byte cannot exhaust the memory.
 pub const MAX_PACKET: usize = 256 << 20;
 
-/// Bytes of a cache line.
+/// Size of a cache line in bytes.
 const LINE: usize = 64;
-/// Bytes prefetched for each packet: a DNS query with its record header.
+/// Number of bytes prefetched for each packet: enough for a DNS query with its record header.
 const FETCHED: usize = 2 * LINE;
 
-/// One packet of a batch, borrowed from the mapped file or from the reader's buffer.
+/// A packet of a batch, borrowed from the mapped file or from the reader's buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet<'a> {
-    /// Capture time. 0 where the capture has none (Simple Packet Blocks).
+    /// Capture time; 0 if the capture has none (Simple Packet Blocks).
     pub time: Time,
-    /// Bytes on the wire; `data` is shorter if the capture truncated the packet.
+    /// Length on the wire in bytes; `data` is shorter if the capture truncated the packet.
     pub wire_len: u32,
     /// Link type of `data`.
     pub link_type: LinkType,
     /// Index of the interface among those of its file, see [`Reader::interfaces`](crate::Reader::interfaces).
     pub interface: u32,
-    /// Format of its file.
+    /// Format of the packet's file.
     pub format: Format,
-    /// 1 for the first packet of the whole stream.
+    /// Number of the packet in the whole stream, from 1.
     pub number: u64,
     /// The captured bytes.
     pub data: &'a [u8],
 }
 
-/// The position of a packet in its batch's bytes, as record readers produce it.
+/// The position of a packet in the bytes of its batch, as stored by record readers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PacketRef {
     /// Nanoseconds since the epoch.
@@ -67,14 +66,14 @@ pub(crate) struct PacketRef {
     pub(crate) cap_len: u32,
     pub(crate) wire_len: u32,
     pub(crate) link_type: u16,
-    /// Index into the file's interfaces, with [`PCAPNG`] set for that format.
+    /// Index into the file's interfaces, combined with [`PCAPNG`] and [`SIMPLE`].
     pub(crate) origin: u16,
 }
 
-/// Flag in an [origin](PacketRef::origin): from a pcapng file.
+/// Flag in an [origin](PacketRef::origin): the packet is from a pcapng file.
 pub(crate) const PCAPNG: u16 = 1 << 15;
 
-/// Flag in an [origin](PacketRef::origin): from a Simple Packet Block.
+/// Flag in an [origin](PacketRef::origin): the packet is from a Simple Packet Block.
 pub(crate) const SIMPLE: u16 = 1 << 14;
 
 impl PacketRef {
@@ -84,27 +83,27 @@ impl PacketRef {
         self.origin & !(PCAPNG | SIMPLE)
     }
 
-    /// Bytes of its block before its data, in a pcapng file.
+    /// Number of bytes of its pcapng block before its data.
     fn head(&self) -> usize {
         if self.origin & SIMPLE == 0 { 28 } else { 12 }
     }
 
-    /// Format of its file.
+    /// Format of the packet's file.
     #[inline]
     pub(crate) fn format(&self) -> Format {
         if self.origin & PCAPNG == 0 { Format::Pcap } else { Format::PcapNg }
     }
 }
 
-/// Bytes of a packet that are read first.
+/// Number of bytes at the start of a packet that are read first.
 const HEAD: usize = 128;
 
-/// Bytes of a packet that are prefetched from another core: the whole of most messages; of long
-/// payloads only little is read.
-const AFAR: usize = 512;
+/// Number of bytes of a packet that are prefetched from another core's cache: most messages
+/// completely; of long payloads only a little is read.
+const REMOTE_BYTES: usize = 512;
 
-/// Up to [`BATCH_PACKETS`] packets in the order of the capture, borrowed from the reader; readers
-/// never return an empty batch.
+/// Up to [`BATCH_PACKETS`] packets in capture order, borrowed from the reader. Readers never return
+/// an empty batch.
 #[derive(Clone, Copy, Debug)]
 pub struct Batch<'a> {
     refs: &'a [PacketRef],
@@ -115,41 +114,42 @@ pub struct Batch<'a> {
     bytes: &'a Bytes,
     /// Number of the first packet.
     first: u64,
-    /// Offset of `data` in the capture, decompressed.
+    /// Offset of `data` in the decompressed capture.
     position: Option<u64>,
     /// Whether the file is compressed.
     is_packed: bool,
 }
 
 impl<'a> Batch<'a> {
-    /// The packets `refs` with their bytes in `data`, a part of `bytes`.
+    /// The packets `refs`, whose bytes are in `data`, a part of `bytes`.
     pub(crate) fn new(refs: &'a Refs, data: &'a [u8], bytes: &'a Bytes, first: u64) -> Self {
         Self { refs, all: refs, data, bytes, first, position: None, is_packed: false }
     }
 
-    /// The same, with its bytes at this offset of a capture, decompressed if that is packed.
+    /// Sets the offset of its bytes in the decompressed capture, and whether the file is
+    /// compressed.
     pub(crate) fn at_position(self, position: Option<u64>, is_packed: bool) -> Self {
         Self { position, is_packed, ..self }
     }
 
-    /// The offset of its bytes in the file: that of the first packet's record, or of blocks without
-    /// packets before it. `None` if the file is compressed, or packets of several files were
+    /// The offset of its bytes in the file: that of the first packet's record, or of preceding
+    /// blocks without packets. `None` if the file is compressed, or packets of several files were
     /// merged.
     pub fn position(&self) -> Option<u64> {
         self.position.filter(|_| !self.is_packed)
     }
 
-    /// The same, and the offset in the decompressed capture if the file is compressed.
+    /// Like [`Self::position`], but for a compressed file the offset in the decompressed capture.
     pub fn unpacked_position(&self) -> Option<u64> {
         self.position
     }
 
-    /// The packets at these indices, with the same first number.
-    pub(crate) fn at(self, places: Range<usize>) -> Self {
-        Self { refs: self.refs.get(places).unwrap_or_default(), ..self }
+    /// The packets at these indices; the number of the first packet does not change.
+    pub(crate) fn at(self, range: Range<usize>) -> Self {
+        Self { refs: self.refs.get(range).unwrap_or_default(), ..self }
     }
 
-    /// The buffer that holds the bytes of all its packets: a clone keeps them beyond the batch.
+    /// The buffer that contains the bytes of all packets; a clone keeps them alive after the batch.
     pub fn bytes(&self) -> &'a Bytes {
         self.bytes
     }
@@ -164,17 +164,17 @@ impl<'a> Batch<'a> {
         self.refs.len()
     }
 
-    /// Whether it has no packets.
+    /// Whether the batch has no packets.
     pub fn is_empty(&self) -> bool {
         self.refs.is_empty()
     }
 
-    /// Sum of the wire lengths of its packets.
+    /// Sum of the wire lengths of the packets.
     pub fn wire_bytes(&self) -> u64 {
         self.refs.iter().map(|r| u64::from(r.wire_len)).sum()
     }
 
-    /// The packet at `index`, counted from 0.
+    /// The packet at `index`, from 0.
     #[inline]
     pub fn get(&self, index: usize) -> Option<Packet<'a>> {
         self.refs.get(index).map(|r| view(r, self.data, self.first + index as u64))
@@ -186,7 +186,7 @@ impl<'a> Batch<'a> {
         let r = self.refs.get(index).filter(|r| r.format() == Format::PcapNg)?;
         let start = (r.offset as usize).checked_sub(r.head())?;
         let rest = self.data.get(start..)?;
-        // The byte order of its section is the one in which both of its lengths are equal.
+        // The byte order of its section is the one in which its two length fields are equal.
         [false, true].into_iter().find_map(|big| {
             let len = u32_at(rest, 4, big) as usize;
             let block = rest.get(..len).filter(|b| b.len() >= r.head() + r.cap_len as usize + 4)?;
@@ -200,7 +200,7 @@ impl<'a> Batch<'a> {
         self.refs.get(index).map(|r| Time::from_nanos(r.time))
     }
 
-    /// Prefetches the headers of the packet at `index`, which will be processed soon.
+    /// Prefetches the headers of the packet at `index`, which is processed soon.
     #[inline]
     pub fn prefetch(&self, index: usize) {
         if let Some(r) = self.refs.get(index) {
@@ -208,30 +208,31 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// The same for a packet that is in another core's cache: its headers and some of its payload.
+    /// Like [`Self::prefetch`], for a packet in another core's cache: its headers and some of its
+    /// payload.
     #[inline]
     pub fn prefetch_remote(&self, index: usize) {
         if let Some(r) = self.refs.get(index) {
             let start = self.data.as_ptr().wrapping_add(r.offset as usize);
             prefetch(start.cast::<[u8; HEAD]>());
             let mut at = HEAD;
-            while at < (r.cap_len as usize).min(AFAR) {
+            while at < (r.cap_len as usize).min(REMOTE_BYTES) {
                 prefetch_for_later(start.wrapping_add(at).cast::<[u8; LINE]>());
                 at += LINE;
             }
         }
     }
 
-    /// The first `n` packets (or all if fewer), and the rest.
+    /// The first `n` packets (or all if fewer), and the remaining packets.
     pub fn split_at(self, n: usize) -> (Self, Self) {
         let n = n.min(self.refs.len());
         let (head, tail) = self.refs.split_at(n);
         (Self { refs: head, ..self }, Self { refs: tail, first: self.first + n as u64, ..self })
     }
 
-    /// The bytes `batches` batches further on, if those are as long as this one. `None` beyond the
-    /// end, and for long packets, of which few cache lines are read.
-    pub fn beyond(&self, batches: usize) -> Option<BytesBehind<'a>> {
+    /// The bytes `batches` batches after this one, assumed to be as long as this one. `None` past
+    /// the end, and for long packets, of which few cache lines are read.
+    pub fn bytes_after(&self, batches: usize) -> Option<BytesAfter<'a>> {
         let first = self.refs.first()?.offset;
         let span = self.refs.last()?.offset.checked_sub(first)? as usize;
         if batches == 0 || span / self.refs.len() > FETCHED + LINE {
@@ -239,10 +240,10 @@ impl<'a> Batch<'a> {
         }
         let before = self.data.as_ptr().addr().checked_sub(self.bytes.as_ptr().addr())?;
         let bytes = self.bytes.get(before + span * batches..)?;
-        Some(BytesBehind { refs: self.refs, bytes })
+        Some(BytesAfter { refs: self.refs, bytes })
     }
 
-    /// Iterates over the packets in order.
+    /// Iterates over the packets in capture order.
     pub fn iter(&self) -> Iter<'a> {
         Iter { refs: self.refs.iter(), data: self.data, number: self.first }
     }
@@ -264,19 +265,19 @@ impl<'a> IntoIterator for &Batch<'a> {
     }
 }
 
-/// Bytes behind a batch, which will be read later.
+/// Bytes after a batch, which will be read later.
 #[derive(Clone, Copy, Debug)]
-pub struct BytesBehind<'a> {
+pub struct BytesAfter<'a> {
     refs: &'a [PacketRef],
-    /// The bytes, shifted by that distance.
+    /// The bytes, shifted by the distance.
     bytes: &'a [u8],
 }
 
-impl BytesBehind<'_> {
-    /// Prefetches the memory at the position of the packet at `index`, while that packet is
-    /// processed, so that its reader does not wait later.
+impl BytesAfter<'_> {
+    /// Prefetches the memory at the offset of the packet at `index`, to be called while that packet
+    /// is processed, so that later reads do not wait.
     #[inline]
-    pub fn fetch(&self, index: usize) {
+    pub fn prefetch(&self, index: usize) {
         if let Some(packet) = self.refs.get(index)
             && let Some(lines) = self.bytes.get(packet.offset as usize..)
             && let Some(lines) = lines.first_chunk::<FETCHED>()
@@ -286,12 +287,12 @@ impl BytesBehind<'_> {
     }
 }
 
-/// An owned batch: its packets, for other threads. The bytes are shared, not copied.
+/// An owned batch, for other threads. The packet bytes are shared, not copied.
 #[derive(Clone, Debug, Default)]
 pub struct OwnedBatch {
     refs: Refs,
-    /// The range of them that belongs to the batch.
-    places: Range<usize>,
+    /// The range of `refs` that belongs to the batch.
+    range: Range<usize>,
     bytes: Bytes,
     /// Offset of the batch's bytes in the buffer.
     start: usize,
@@ -300,12 +301,12 @@ pub struct OwnedBatch {
 }
 
 impl OwnedBatch {
-    /// Replaces the contents by this batch.
+    /// Replaces the contents by a batch.
     pub fn keep(&mut self, batch: &Batch<'_>) {
         self.refs = batch.all.clone();
         let before = batch.refs.as_ptr().addr().saturating_sub(batch.all.as_ptr().addr());
         let from = before / size_of::<PacketRef>();
-        self.places = from..from + batch.refs.len();
+        self.range = from..from + batch.refs.len();
         self.bytes = batch.bytes.clone();
         self.start = batch.data.as_ptr().addr().saturating_sub(batch.bytes.as_ptr().addr());
         (self.len, self.first) = (batch.data.len(), batch.first);
@@ -316,12 +317,12 @@ impl OwnedBatch {
         *self = Self::default();
     }
 
-    /// The buffer that holds the bytes of its packets.
+    /// The buffer that contains the bytes of the packets.
     pub fn bytes(&self) -> &Bytes {
         &self.bytes
     }
 
-    /// The batch.
+    /// Borrows the batch.
     #[inline]
     pub fn batch(&self) -> Batch<'_> {
         let data = self.bytes.get(self.start..self.start + self.len).unwrap_or_default();
@@ -334,7 +335,7 @@ impl OwnedBatch {
             position: None,
             is_packed: false,
         };
-        all.at(self.places.clone())
+        all.at(self.range.clone())
     }
 }
 
@@ -373,7 +374,7 @@ fn view<'a>(r: &PacketRef, data: &'a [u8], number: u64) -> Packet<'a> {
         interface: u32::from(r.interface()),
         format: r.format(),
         number,
-        // Record readers only store ranges that they checked to be inside `data`.
+        // Record readers only store ranges that were checked to be within `data`.
         data: data.get(start..start + r.cap_len as usize).unwrap_or_default(),
     }
 }
@@ -382,7 +383,7 @@ fn view<'a>(r: &PacketRef, data: &'a [u8], number: u64) -> Packet<'a> {
 mod tests {
     use super::*;
 
-    /// Ten packets of `len` bytes, one every `every` bytes.
+    /// Ten packets of `len` bytes, with `every` bytes from one start to the next.
     fn refs(every: u32, len: u32) -> Refs {
         let packet = |n| PacketRef {
             time: i64::from(n),
@@ -396,23 +397,23 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_beyond_is_as_far_as_batches_are_long() {
+    fn following_bytes_are_at_multiples_of_the_batch_length() {
         let bytes = Bytes::from(vec![7; 4_000]);
         let refs = refs(100, 80);
         let batch = Batch::new(&refs, &bytes[500..1_500], &bytes, 1);
-        let beyond = batch.beyond(2).unwrap();
+        let beyond = batch.bytes_after(2).unwrap();
         assert_eq!(beyond.bytes.len(), 4_000 - 500 - 2 * 900);
-        // Within the bytes, behind their end, and of no packet.
-        (0..20).for_each(|index| beyond.fetch(index));
+        // Within the bytes, past their end, and for no packet.
+        (0..20).for_each(|index| beyond.prefetch(index));
         (0..20).for_each(|index| batch.prefetch_remote(index));
-        assert!(batch.beyond(0).is_none() && batch.beyond(4).is_none());
-        assert!(Batch::new(&Refs::default(), &bytes, &bytes, 1).beyond(1).is_none());
+        assert!(batch.bytes_after(0).is_none() && batch.bytes_after(4).is_none());
+        assert!(Batch::new(&Refs::default(), &bytes, &bytes, 1).bytes_after(1).is_none());
         let long = vec![refs[0], PacketRef { offset: 1_400, ..refs[1] }].into();
-        assert!(Batch::new(&long, &bytes, &bytes, 1).beyond(1).is_none());
+        assert!(Batch::new(&long, &bytes, &bytes, 1).bytes_after(1).is_none());
     }
 
     #[test]
-    fn what_is_kept_are_the_packets_of_its_batch() {
+    fn an_owned_batch_has_the_packets_of_its_batch() {
         let bytes = Bytes::from((0..100).collect::<Vec<u8>>());
         let refs = refs(5, 5);
         let batch = Batch::new(&refs, &bytes[20..80], &bytes, 7);

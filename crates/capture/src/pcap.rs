@@ -1,8 +1,8 @@
 //! The classic pcap format (draft-ietf-opsawg-pcap).
 //!
 //! A header of 24 bytes, then for each packet 16 bytes (seconds, fraction, captured length, wire
-//! length) and the data. The magic number gives byte order and unit of the fraction: µs or ns. In
-//! Kuznetzov's variant ("modified") a record header has 8 bytes more: interface, protocol and
+//! length) and the data. The magic number determines byte order and unit of the fraction: µs or ns.
+//! In Kuznetzov's variant ("modified") a record header has 8 more bytes: interface, protocol and
 //! packet type.
 
 use crate::LinkType;
@@ -11,19 +11,19 @@ use crate::bytes::u32_at;
 use crate::format::Endian;
 use crate::format::Interface;
 use crate::format::Origin;
+use crate::format::ParseResult;
 use crate::format::Stop;
-use crate::format::WalkResult;
 use crate::format::Window;
-use crate::map::fetch_beyond;
+use crate::map::prefetch_after;
 use crate::packet::BATCH_BYTES;
 use crate::packet::MAX_PACKET;
 use crate::packet::PacketRef;
 
-/// Bytes of the file header.
+/// Length of the file header.
 pub(crate) const HEADER: usize = 24;
-/// Bytes before the data of a packet.
+/// Length of a record header.
 pub(crate) const RECORD: usize = 16;
-/// The same in the modified variant.
+/// Length of a record header in the modified variant.
 const MODIFIED_RECORD: usize = 24;
 
 /// Time stamps in µs.
@@ -45,53 +45,53 @@ fn magic(head: &[u8]) -> Option<(u32, Endian)> {
     })
 }
 
-/// The order of the two lengths of a record.
+/// The order of the two length fields of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lengths {
-    /// Captured, then wire: since version 2.4.
-    KeptFirst,
-    /// Wire, then captured: before version 2.3.
+    /// Captured length first: since version 2.4.
+    CapturedFirst,
+    /// Wire length first: before version 2.3.
     WireFirst,
-    /// Version 2.3 was written both ways: the captured length is the smaller.
-    SmallerKept,
+    /// Version 2.3 was written in both orders: the captured length is the smaller one.
+    SmallerIsCaptured,
 }
 
-/// Reads the records of a pcap file.
+/// Parses the records of a pcap file.
 #[derive(Debug)]
 pub(crate) struct Records {
     endian: Endian,
-    /// Nanoseconds per unit of the fraction.
+    /// Number of nanoseconds per unit of the fraction.
     unit: i64,
     record: usize,
     lengths: Lengths,
-    /// The most bytes of a packet that are used.
+    /// Maximum number of bytes used of a packet.
     limit: u32,
     interface: [Interface; 1],
     origin: Origin,
 }
 
 impl Records {
-    /// Reads the file header of [`HEADER`] bytes.
+    /// Parses the file header of [`HEADER`] bytes.
     pub(crate) fn open(head: &[u8]) -> Result<Self, String> {
         let (magic, endian) = magic(head).ok_or("no pcap magic number")?;
         let big = endian.is_big();
         let (major, minor) = (u16_at(head, 4, big), u16_at(head, 6, big));
-        // One vendor's embedded writer uses version 543.0; libpcap accepts it too.
+        // One vendor's embedded writer uses version 543.0, which libpcap accepts as well.
         if major != 2 && (major, minor) != (543, 0) {
             return Err(format!("pcap version {major}.{minor} is not known, only 2.x is"));
         }
         let lengths = match (major, minor) {
             (2, 0..=2) => Lengths::WireFirst,
-            (2, 3) => Lengths::SmallerKept,
-            _ => Lengths::KeptFirst,
+            (2, 3) => Lengths::SmallerIsCaptured,
+            _ => Lengths::CapturedFirst,
         };
         let nanos = magic == MAGIC_NANOS;
-        // As in libpcap, bytes of a record beyond the file's snapshot length are ignored; 0, or a
-        // value beyond 31 bits, sets no limit.
+        // As in libpcap, bytes of a record beyond the snap length of the file are ignored; 0, or a
+        // value above 31 bits, means no limit.
         let snaplen = u32_at(head, 16, big);
         let limit = if (1..1 << 31).contains(&snaplen) { snaplen } else { u32::MAX };
         let interface = Interface {
-            // The upper half holds the length of frame checksums and reserved bits.
+            // The upper half contains the length of frame check sequences and reserved bits.
             link_type: LinkType((u32_at(head, 20, big) & 0xffff) as u16),
             snaplen,
             digits: if nanos { 9 } else { 6 },
@@ -120,35 +120,37 @@ impl Records {
         &self.origin
     }
 
-    /// See [`crate::format::Records::walk`].
-    pub(crate) fn walk(
+    /// See [`crate::format::Records::parse_records`].
+    pub(crate) fn parse_records(
         &self,
         data: Window<'_>,
-        most: usize,
+        max_packets: usize,
         out: &mut Vec<PacketRef>,
-    ) -> WalkResult {
-        // Specialised copies of the loop, so that packets need no further checks.
-        let usual = self.lengths == Lengths::KeptFirst && self.record == RECORD;
+    ) -> ParseResult {
+        // Monomorphized copies of the loop, so that packets need no further checks.
+        let usual = self.lengths == Lengths::CapturedFirst && self.record == RECORD;
         match (self.endian, usual) {
-            (Endian::Little, true) => self.walk_in::<false, true>(data, most, out),
-            (Endian::Little, false) => self.walk_in::<false, false>(data, most, out),
-            (Endian::Big, true) => self.walk_in::<true, true>(data, most, out),
-            (Endian::Big, false) => self.walk_in::<true, false>(data, most, out),
+            (Endian::Little, true) => self.parse_records_in::<false, true>(data, max_packets, out),
+            (Endian::Little, false) => {
+                self.parse_records_in::<false, false>(data, max_packets, out)
+            }
+            (Endian::Big, true) => self.parse_records_in::<true, true>(data, max_packets, out),
+            (Endian::Big, false) => self.parse_records_in::<true, false>(data, max_packets, out),
         }
     }
 
-    /// `USUAL` records have [`RECORD`] bytes before the data, with the kept length first.
-    fn walk_in<const BIG: bool, const USUAL: bool>(
+    /// `USUAL` records have [`RECORD`] bytes before the data, with the captured length first.
+    fn parse_records_in<const BIG: bool, const USUAL: bool>(
         &self,
         Window { data, is_far }: Window<'_>,
-        most: usize,
+        max_packets: usize,
         out: &mut Vec<PacketRef>,
-    ) -> WalkResult {
+    ) -> ParseResult {
         let link_type = self.interface[0].link_type.0;
         let (header, lengths) =
-            if USUAL { (RECORD, Lengths::KeptFirst) } else { (self.record, self.lengths) };
+            if USUAL { (RECORD, Lengths::CapturedFirst) } else { (self.record, self.lengths) };
         let (unit, limit) = (self.unit, self.limit);
-        let mut room = most.saturating_sub(out.len());
+        let mut room = max_packets.saturating_sub(out.len());
         let mut at = 0;
         let stop = loop {
             if room == 0 || at >= BATCH_BYTES {
@@ -160,9 +162,9 @@ impl Records {
             };
             let (first, second) = (u32_at(head, 8, BIG), u32_at(head, 12, BIG));
             let (cap_len, wire_len) = match lengths {
-                Lengths::KeptFirst => (first, second),
+                Lengths::CapturedFirst => (first, second),
                 Lengths::WireFirst => (second, first),
-                Lengths::SmallerKept => (first.min(second), first.max(second)),
+                Lengths::SmallerIsCaptured => (first.min(second), first.max(second)),
             };
             let len = cap_len as usize;
             if len > MAX_PACKET {
@@ -173,7 +175,7 @@ impl Records {
             if end > data.len() {
                 break Stop::More(header + len);
             }
-            // As in libpcap, which accepts a fraction beyond its unit, and reads it as signed.
+            // As in libpcap, which accepts a fraction beyond its unit and treats it as signed.
             let fraction = i64::from(u32_at(head, 4, BIG).cast_signed()) * unit;
             out.push(PacketRef {
                 time: i64::from(u32_at(head, 0, BIG)) * 1_000_000_000 + fraction,
@@ -184,12 +186,12 @@ impl Records {
                 origin: 0,
             });
             if is_far {
-                fetch_beyond(data, at, end);
+                prefetch_after(data, at, end);
             }
             room -= 1;
             at = end;
         };
-        WalkResult { used: at, stop }
+        ParseResult { used: at, stop }
     }
 }
 
@@ -212,12 +214,12 @@ pub(crate) mod tests {
         b
     }
 
-    fn walk(file: &[u8]) -> (Vec<PacketRef>, WalkResult) {
+    fn parse_records(file: &[u8]) -> (Vec<PacketRef>, ParseResult) {
         let records = Records::open(file).unwrap();
         let mut out = Vec::new();
         let window = Window { data: &file[HEADER..], is_far: true };
-        let walk = records.walk(window, BATCH_PACKETS, &mut out);
-        (out, walk)
+        let parsed = records.parse_records(window, BATCH_PACKETS, &mut out);
+        (out, parsed)
     }
 
     #[test]
@@ -229,13 +231,13 @@ pub(crate) mod tests {
                     file.extend(w(v, big));
                 }
                 file.extend(b"abc");
-                let (out, walk) = walk(&file);
+                let (out, parsed) = parse_records(&file);
                 assert_eq!(out.len(), 1);
                 assert_eq!(out[0].time, 7_000_000_000 + 999_999 * unit);
                 assert_eq!((out[0].cap_len, out[0].wire_len, out[0].offset), (3, 60, 16));
                 assert_eq!(out[0].link_type, 1, "checksum bits are no part of the link type");
-                assert_eq!(walk.used, 19);
-                assert!(matches!(walk.stop, Stop::More(16)));
+                assert_eq!(parsed.used, 19);
+                assert!(matches!(parsed.stop, Stop::More(16)));
             }
         }
     }
@@ -246,11 +248,11 @@ pub(crate) mod tests {
         for v in [7, 0x8000_0000, 0, 0] {
             file.extend(w(v, false));
         }
-        assert_eq!(walk(&file).0[0].time, 7_000_000_000 - 2_147_483_648_000);
+        assert_eq!(parse_records(&file).0[0].time, 7_000_000_000 - 2_147_483_648_000);
     }
 
     #[test]
-    fn what_lies_beyond_the_snapshot_length_does_not_count() {
+    fn bytes_beyond_the_snap_length_are_ignored() {
         for (snaplen, counts) in [(2, 2), (0, 4), (u32::MAX, 4)] {
             let mut file = header(MAGIC_MICROS, 4, false);
             file[16..20].copy_from_slice(&w(snaplen, false));
@@ -258,8 +260,8 @@ pub(crate) mod tests {
                 file.extend(w(v, false));
             }
             file.extend(b"wxyz");
-            let (out, walk) = walk(&file);
-            assert_eq!((out[0].cap_len, walk.used), (counts, 20));
+            let (out, parsed) = parse_records(&file);
+            assert_eq!((out[0].cap_len, parsed.used), (counts, 20));
         }
     }
 
@@ -270,8 +272,8 @@ pub(crate) mod tests {
             file.extend(w(v, false));
         }
         file.extend(b"wxyz");
-        let (out, walk) = walk(&file);
-        assert_eq!((out[0].offset, walk.used), (24, 28));
+        let (out, parsed) = parse_records(&file);
+        assert_eq!((out[0].offset, parsed.used), (24, 28));
     }
 
     #[test]
@@ -282,20 +284,20 @@ pub(crate) mod tests {
                 file.extend(w(v, true));
             }
             file.extend(b"abc");
-            let (out, _) = walk(&file);
+            let (out, _) = parse_records(&file);
             assert_eq!((out[0].cap_len, out[0].wire_len), (3, 60), "2.{minor}");
         }
     }
 
     #[test]
-    fn absurd_lengths_are_damage_and_long_ones_want_more() {
+    fn absurd_lengths_are_damage_and_long_ones_need_more_bytes() {
         let mut file = header(MAGIC_MICROS, 4, false);
         for v in [1, 2, 1000, 1000] {
             file.extend(w(v, false));
         }
-        assert!(matches!(walk(&file).1.stop, Stop::More(1016)));
+        assert!(matches!(parse_records(&file).1.stop, Stop::More(1016)));
         file[HEADER + 8..HEADER + 12].fill(0xff);
-        assert!(matches!(walk(&file).1.stop, Stop::Damage(_)));
+        assert!(matches!(parse_records(&file).1.stop, Stop::Damage(_)));
     }
 
     #[test]

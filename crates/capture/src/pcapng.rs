@@ -1,9 +1,9 @@
 //! The pcapng format (draft-ietf-opsawg-pcapng).
 //!
 //! A file is a sequence of blocks: type, length, body, length again. A section header sets the byte
-//! order and resets the interfaces; interface descriptions set link type and time unit for the
-//! packets that name them; packets are in Enhanced, Simple and (obsolete) Packet Blocks. Blocks of
-//! other types are skipped.
+//! order and resets the interfaces; interface descriptions set link type and time unit of the
+//! packets that refer to them; packets are in Enhanced, Simple and (obsolete) Packet Blocks. Blocks
+//! of other types are skipped.
 
 use std::borrow::Cow;
 
@@ -16,10 +16,10 @@ use crate::bytes::u64_at;
 use crate::format::Endian;
 use crate::format::Interface;
 use crate::format::Origin;
+use crate::format::ParseResult;
 use crate::format::Stop;
-use crate::format::WalkResult;
 use crate::format::Window;
-use crate::map::fetch_beyond;
+use crate::map::prefetch_after;
 use crate::options::Options;
 use crate::packet::BATCH_BYTES;
 use crate::packet::MAX_PACKET;
@@ -28,7 +28,7 @@ use crate::packet::PacketRef;
 use crate::packet::SIMPLE;
 use crate::ticks::Ticks;
 
-/// Section Header Block; the same in both byte orders.
+/// Section Header Block; the number is the same in both byte orders.
 pub(crate) const SECTION: u32 = 0x0a0d_0d0a;
 /// Interface Description Block.
 pub(crate) const INTERFACE: u32 = 1;
@@ -40,19 +40,19 @@ const SIMPLE_PACKET: u32 = 3;
 pub(crate) const ENHANCED_PACKET: u32 = 6;
 /// Custom Block that must not be copied by a tool that modifies the file.
 const CUSTOM_NOT_COPIED: u32 = 0x4000_0bad;
-/// The word behind the length of a section header, in the byte order of the section.
+/// The byte-order magic of a section header, after its length.
 pub(crate) const ORDER_MAGIC: u32 = 0x1a2b_3c4d;
 
-/// The longest valid block: a packet of maximum length with room for its options.
+/// Maximum length of a valid block: a packet of maximum length with space for options.
 const MAX_BLOCK: usize = MAX_PACKET + (1 << 20);
 
-/// The most interfaces of one file, over all its sections; more are damage. Packets store theirs in
-/// 14 bits.
+/// Maximum number of interfaces of a file, over all its sections; more are treated as damage.
+/// Packets store their interface in 14 bits.
 const MAX_INTERFACES: usize = 16_384;
 
 const _: () = assert!(MAX_INTERFACES <= SIMPLE as usize && SIMPLE < PCAPNG);
 
-/// The most comments stored of one file.
+/// Maximum number of comments stored for a file.
 const MAX_COMMENTS: usize = 16;
 
 /// Whether `head` starts with a section header of either byte order.
@@ -66,7 +66,7 @@ fn order(block: &[u8]) -> Option<Endian> {
 
 /// The facts of an interface that its packets need, in compact form.
 #[derive(Clone, Copy, Debug)]
-struct Port {
+struct PacketInterface {
     ticks: Ticks,
     snaplen: u32,
     link_type: u16,
@@ -74,35 +74,41 @@ struct Port {
     origin: u16,
 }
 
-/// Reads the records of a pcapng file.
+/// Parses the records of a pcapng file.
 #[derive(Debug)]
 pub(crate) struct Records {
     endian: Endian,
     /// Interfaces of this section.
-    ports: Vec<Port>,
+    packet_interfaces: Vec<PacketInterface>,
     /// Interfaces of the file.
     interfaces: Vec<Interface>,
     origin: Origin,
-    /// The receiver of blocks that are not packets, if there is one, and the number of packets so
+    /// The receiver of blocks that are not packets, if requested, with the number of packets so
     /// far.
-    kept: Option<(Blocks, u64)>,
+    blocks: Option<(Blocks, u64)>,
 }
 
-/// Why a block is invalid.
+/// The reason why a block is invalid.
 type Flaw = Cow<'static, str>;
 
 impl Records {
-    /// A reader for a file that starts with `head`, none of which is consumed.
+    /// Creates a reader for a file that starts with `head`, and consumes no bytes.
     pub(crate) fn open(head: &[u8]) -> Result<Self, String> {
         let endian = order(head).ok_or("no pcapng byte order")?;
         known_version(head.get(8..).unwrap_or_default(), endian)?;
         let origin = Origin::default();
-        Ok(Self { endian, ports: Vec::new(), interfaces: Vec::new(), origin, kept: None })
+        Ok(Self {
+            endian,
+            packet_interfaces: Vec::new(),
+            interfaces: Vec::new(),
+            origin,
+            blocks: None,
+        })
     }
 
-    /// Keeps blocks that are not packets from here on.
+    /// Stores blocks that are not packets from here on.
     pub(crate) fn keep_blocks(&mut self) -> Blocks {
-        let (blocks, _) = self.kept.get_or_insert_default();
+        let (blocks, _) = self.blocks.get_or_insert_default();
         blocks.clone()
     }
 
@@ -118,18 +124,18 @@ impl Records {
         &self.origin
     }
 
-    /// See [`crate::format::Records::walk`].
-    pub(crate) fn walk(
+    /// See [`crate::format::Records::parse_records`].
+    pub(crate) fn parse_records(
         &mut self,
         data: Window<'_>,
-        most: usize,
+        max_packets: usize,
         out: &mut Vec<PacketRef>,
-    ) -> WalkResult {
+    ) -> ParseResult {
         let Window { data, is_far } = data;
         let mut at = 0;
         let had = out.len();
         let stop = loop {
-            if out.len() >= most || at >= BATCH_BYTES {
+            if out.len() >= max_packets || at >= BATCH_BYTES {
                 break Stop::Full;
             }
             let rest = data.get(at..).unwrap_or_default();
@@ -137,7 +143,7 @@ impl Records {
                 break Stop::More(12);
             };
             if u32_at(head, 0, false) == SECTION {
-                // Its length can be read only when its byte order is known.
+                // Its length can be read only after its byte order is known.
                 match order(head) {
                     Some(endian) => self.endian = endian,
                     None => break Stop::Damage("a section header without byte order".into()),
@@ -159,23 +165,23 @@ impl Records {
             if let Err(flaw) = self.block(kind, body, at + 8, out) {
                 break Stop::Damage(flaw);
             }
-            if let Some((blocks, before)) = &self.kept
+            if let Some((blocks, before)) = &self.blocks
                 && !matches!(kind, ENHANCED_PACKET | OLD_PACKET | SIMPLE_PACKET | CUSTOM_NOT_COPIED)
             {
                 blocks.push(Block::new(*before + (out.len() - had) as u64, kind, block));
             }
             if is_far {
-                fetch_beyond(data, at, at + len);
+                prefetch_after(data, at, at + len);
             }
             at += len;
         };
-        if let Some((_, before)) = &mut self.kept {
+        if let Some((_, before)) = &mut self.blocks {
             *before += (out.len() - had) as u64;
         }
-        WalkResult { used: at, stop }
+        ParseResult { used: at, stop }
     }
 
-    /// Reads one block, whose `body` is at offset `at` of the batch.
+    /// Parses a block, whose `body` is at offset `at` of the batch.
     #[inline]
     fn block(
         &mut self,
@@ -196,7 +202,7 @@ impl Records {
                 } else {
                     u32::from(u16_at(head, 0, big))
                 };
-                let Some(port) = self.ports.get(id as usize) else {
+                let Some(port) = self.packet_interfaces.get(id as usize) else {
                     return Err(format!("a packet names interface {id}, which is not there").into());
                 };
                 let cap_len = u32_at(head, 12, big);
@@ -218,10 +224,10 @@ impl Records {
                 let Some(head) = body.first_chunk::<4>() else {
                     return Err("a packet block is too short".into());
                 };
-                let Some(port) = self.ports.first() else {
+                let Some(port) = self.packet_interfaces.first() else {
                     return Err("a simple packet before any interface".into());
                 };
-                // The block has no captured length: it follows from the other lengths.
+                // The block has no captured length, which follows from the other lengths.
                 let wire_len = u32_at(head, 0, big);
                 let limit = if port.snaplen == 0 { u32::MAX } else { port.snaplen };
                 let cap_len = wire_len.min(limit).min((body.len() - 4) as u32);
@@ -248,16 +254,16 @@ impl Records {
             return Err("a section header is too short".into());
         }
         known_version(body, self.endian)?;
-        self.ports.clear();
+        self.packet_interfaces.clear();
         self.origin.sections = self.origin.sections.saturating_add(1);
         for (code, value) in Options::new(body.get(16..).unwrap_or_default(), big) {
             match code {
                 1 if self.origin.comments.len() < MAX_COMMENTS => {
                     self.origin.comments.push(text(value));
                 }
-                2 => keep(&mut self.origin.hardware, value),
-                3 => keep(&mut self.origin.os, value),
-                4 => keep(&mut self.origin.application, value),
+                2 => store_text(&mut self.origin.hardware, value),
+                3 => store_text(&mut self.origin.os, value),
+                4 => store_text(&mut self.origin.application, value),
                 _ => {}
             }
         }
@@ -281,22 +287,22 @@ impl Records {
         let (mut resolution, mut offset) = (6, 0);
         for (code, value) in Options::new(body.get(8..).unwrap_or_default(), big) {
             match (code, value) {
-                (1, _) => keep(&mut interface.comment, value),
-                (2, _) => keep(&mut interface.name, value),
-                (3, _) => keep(&mut interface.description, value),
+                (1, _) => store_text(&mut interface.comment, value),
+                (2, _) => store_text(&mut interface.name, value),
+                (3, _) => store_text(&mut interface.description, value),
                 (8, [_, _, _, _, _, _, _, _]) => interface.speed = Some(u64_at(value, 0, big)),
                 (9, [r]) => resolution = *r,
-                // A first byte of 0 means that the filter is a string.
-                (11, [0, filter @ ..]) => keep(&mut interface.filter, filter),
-                (12, _) => keep(&mut interface.os, value),
+                // A first byte of 0 means that the filter is text.
+                (11, [0, filter @ ..]) => store_text(&mut interface.filter, filter),
+                (12, _) => store_text(&mut interface.os, value),
                 (14, [_, _, _, _, _, _, _, _]) => offset = u64_at(value, 0, big) as i64,
-                (15, _) => keep(&mut interface.hardware, value),
+                (15, _) => store_text(&mut interface.hardware, value),
                 _ => {}
             }
         }
         let ticks = Ticks::new(resolution, offset);
         interface.digits = ticks.digits();
-        self.ports.push(Port {
+        self.packet_interfaces.push(PacketInterface {
             ticks,
             snaplen: interface.snaplen,
             link_type: interface.link_type.0,
@@ -310,23 +316,23 @@ impl Records {
 /// Checks the version in the body of a section header.
 fn known_version(body: &[u8], endian: Endian) -> Result<(), String> {
     let (major, minor) = (u16_at(body, 4, endian.is_big()), u16_at(body, 6, endian.is_big()));
-    // A reader need not distinguish 1.2 from 1.0.
+    // Readers need not distinguish 1.2 from 1.0.
     if major != 1 {
         return Err(format!("pcapng version {major}.{minor} is not known, only 1.x is"));
     }
     Ok(())
 }
 
-/// The most bytes stored of an option's text.
+/// Maximum number of bytes stored of an option's text.
 const MAX_TEXT: usize = 1024;
 
 fn text(value: &[u8]) -> String {
     let value = value.get(..MAX_TEXT).unwrap_or(value);
-    // Some writers end their texts with a NUL, which the format neither requires nor forbids.
+    // Some writers terminate texts with NUL, which the format neither requires nor forbids.
     String::from_utf8_lossy(value).trim_end_matches('\0').to_owned()
 }
 
-fn keep(slot: &mut Option<String>, value: &[u8]) {
+fn store_text(slot: &mut Option<String>, value: &[u8]) {
     slot.get_or_insert_with(|| text(value));
 }
 
@@ -344,7 +350,7 @@ mod tests {
         if big { v.to_be_bytes() } else { v.to_le_bytes() }
     }
 
-    /// A block of `kind` around `body`, padded.
+    /// A block of `kind` with a padded `body`.
     fn block(kind: u32, body: &[u8], big: bool) -> Vec<u8> {
         let len = 12 + body.len().next_multiple_of(4);
         let mut b = [w(kind, big), w(len as u32, big)].concat();
@@ -377,15 +383,15 @@ mod tests {
         Window { data, is_far: true }
     }
 
-    fn walk(file: &[u8]) -> (Records, Vec<PacketRef>, WalkResult) {
+    fn parse_records(file: &[u8]) -> (Records, Vec<PacketRef>, ParseResult) {
         let mut records = Records::open(file).unwrap();
         let mut out = Vec::new();
-        let walk = records.walk(far(file), BATCH_PACKETS, &mut out);
-        (records, out, walk)
+        let parsed = records.parse_records(far(file), BATCH_PACKETS, &mut out);
+        (records, out, parsed)
     }
 
     fn flaw(file: &[u8]) -> String {
-        match walk(file).2.stop {
+        match parse_records(file).2.stop {
             Stop::Damage(what) => what.into_owned(),
             other => panic!("{other:?}"),
         }
@@ -402,8 +408,8 @@ mod tests {
         file.extend(section(true, &[]));
         file.extend(interface(113, 0, &[], true));
         file.extend(enhanced(0, 2_500_000, b"", 9, true));
-        let (records, out, walk) = walk(&file);
-        assert_eq!(walk.used, file.len());
+        let (records, out, parsed) = parse_records(&file);
+        assert_eq!(parsed.used, file.len());
         let times: Vec<_> = out.iter().map(|r| r.time).collect();
         assert_eq!(times, [5_000_000_007, 11_000_001_000, 2_500_000_000]);
         let kinds: Vec<_> = out.iter().map(|r| (r.link_type, r.interface())).collect();
@@ -430,13 +436,13 @@ mod tests {
         let words = [0, 3, 2, 1];
         assert_eq!(old.len(), 4 + 4 * words.len() + 2);
         file.extend(block(OLD_PACKET, &old, true));
-        let (_, out, _) = walk(&file);
+        let (_, out, _) = parse_records(&file);
         assert_eq!((out[0].time, out[0].cap_len, out[0].wire_len), (0, 4, 6), "cut at snaplen");
         assert_eq!((out[1].time, out[1].cap_len, out[1].wire_len), (3_000, 2, 1));
     }
 
     #[test]
-    fn options_tell_the_origin() {
+    fn options_describe_the_origin() {
         let mut options = vec![];
         for (code, text) in [(1, "two\0"), (1, "notes"), (2, "cpu"), (3, "os"), (4, "app")] {
             options.extend(h(code, false));
@@ -447,7 +453,7 @@ mod tests {
         let mut file = section(false, &options);
         let name = [2, 0, 4, 0, b'e', b't', b'h', b'0', 11, 0, 4, 0, 0, b't', b'c', b'p'];
         file.extend(interface(1, 0, &name, false));
-        let (records, _, _) = walk(&file);
+        let (records, _, _) = parse_records(&file);
         let origin = records.origin();
         assert_eq!(origin.comments, ["two", "notes"]);
         assert_eq!(origin.hardware.as_deref(), Some("cpu"));
@@ -457,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_that_are_no_packets_are_kept_in_their_places() {
+    fn other_blocks_are_stored_with_their_positions() {
         let mut file = section(true, &[]);
         file[16..24].fill(0);
         let names = block(4, b"\0\x01\0\x06\xc0\0\x02\x01a\0\0\0", true);
@@ -469,18 +475,18 @@ mod tests {
         file.extend(block(5, &[0; 12], true));
         let mut records = Records::open(&file).unwrap();
         let blocks = records.keep_blocks();
-        // In two walks.
+        // In two calls.
         let mut out = Vec::new();
-        let first = records.walk(far(&file), 1, &mut out);
+        let first = records.parse_records(far(&file), 1, &mut out);
         assert_eq!((out.len(), blocks.take().len()), (1, 3));
-        records.walk(far(&file[first.used..]), BATCH_PACKETS, &mut out);
+        records.parse_records(far(&file[first.used..]), BATCH_PACKETS, &mut out);
         let kept = blocks.take();
         let places: Vec<_> = kept.iter().map(|b| (b.before, b.kind)).collect();
         assert_eq!(places, [(1, 10), (2, 5)]);
         assert_eq!(&*kept[0].bytes, block(10, &secret, true));
         let mut again = Records::open(&file).unwrap();
         let blocks = again.keep_blocks();
-        again.walk(far(&file), BATCH_PACKETS, &mut Vec::new());
+        again.parse_records(far(&file), BATCH_PACKETS, &mut Vec::new());
         let kept = blocks.take();
         let places: Vec<_> = kept.iter().map(|b| (b.before, b.kind)).collect();
         assert_eq!(places, [(0, SECTION), (0, INTERFACE), (0, 4), (1, 10), (2, 5)]);
@@ -489,7 +495,7 @@ mod tests {
     }
 
     #[test]
-    fn every_lie_is_damage() {
+    fn inconsistent_fields_are_damage() {
         let start = section(false, &[]);
         let with = |tail: Vec<u8>| [start.clone(), tail].concat();
         assert!(flaw(&with(enhanced(0, 0, b"", 0, false))).contains("interface 0"));
@@ -500,11 +506,14 @@ mod tests {
         let mut odd = block(99, &[0; 4], false);
         odd[4] = 17;
         assert!(flaw(&with(odd)).contains("17 bytes"));
-        let ports = with(interface(1, 0, &[], false));
+        let packet_interfaces = with(interface(1, 0, &[], false));
         let mut long = enhanced(0, 0, b"abcd", 4, false);
         long[20] = 5;
-        assert!(flaw(&[ports.clone(), long].concat()).contains("5 bytes"));
-        assert!(flaw(&[ports, block(ENHANCED_PACKET, &[0; 16], false)].concat()).contains("short"));
+        assert!(flaw(&[packet_interfaces.clone(), long].concat()).contains("5 bytes"));
+        assert!(
+            flaw(&[packet_interfaces, block(ENHANCED_PACKET, &[0; 16], false)].concat())
+                .contains("short")
+        );
         let mut next = section(false, &[]);
         next[12] = 9;
         assert!(flaw(&with(next.clone())).contains("version 9.0"));
@@ -519,7 +528,7 @@ mod tests {
         let mut damage = 0;
         for _ in 0..MAX_INTERFACES + 1 {
             damage += usize::from(matches!(
-                records.walk(far(&one), BATCH_PACKETS, &mut out).stop,
+                records.parse_records(far(&one), BATCH_PACKETS, &mut out).stop,
                 Stop::Damage(_)
             ));
         }

@@ -1,4 +1,4 @@
-//! One capture, from any source and compression.
+//! A capture from any source, with any compression.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -43,21 +43,21 @@ use crate::source::Source;
 use crate::source::Streamed;
 use gannet_inflate::RestartPoints;
 
-/// Default of the most threads that decompress a file: with more, the sequential part takes longer
-/// than the parallel one.
+/// Default maximum number of threads that decompress a file: with more threads, the sequential part
+/// takes longer than the parallel one.
 pub const UNPACK_THREADS: usize = 4;
 
 fn unpack_threads() -> usize {
     available_parallelism().map_or(1, NonZero::get).min(UNPACK_THREADS)
 }
 
-/// The path that means standard input.
+/// The path that denotes standard input.
 pub(crate) const STDIN: &str = "-";
 
-/// How the bytes of an uncompressed file are read.
+/// The access method for an uncompressed file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Access {
-    /// Map the file: nothing is copied, and packets that are not processed are not read.
+    /// Map the file: no bytes are copied, and packets that are not processed are not read.
     #[default]
     Map,
     /// Read the file, some hundred kilobytes at a time, into reused buffers: the data is in a near
@@ -81,17 +81,17 @@ pub struct Reader {
     total: Option<u64>,
     /// The packets of the current batch.
     refs: Refs,
-    /// Lists of batches that other owners still read.
+    /// Packet lists that still have other owners.
     pool: Pool<Refs>,
-    /// The most packets of a batch.
-    most: usize,
-    /// Bytes the current batch spans, at the start of the window.
+    /// Maximum number of packets of a batch.
+    max_packets: usize,
+    /// Number of bytes that the current batch spans, at the start of the window.
     used: usize,
-    /// Offset of the window in the capture.
+    /// Offset of the window in the decompressed capture.
     base: u64,
-    /// Packets before the current batch.
+    /// Number of packets before the current batch.
     before: u64,
-    /// Returned after the current batch.
+    /// The error to return after the current batch.
     pending: Option<Error>,
     ended: bool,
 }
@@ -106,9 +106,9 @@ impl Reader {
     /// Opens a capture by its path; `-` is standard input.
     ///
     /// # Errors
-    /// [`Error::Io`] if it cannot be opened or read, [`Error::NotACapture`] if it is something
-    /// else, [`Error::Unsupported`] if it is a capture of an unsupported kind, and [`Error::Cut`]
-    /// if it ends within the file header.
+    /// [`Error::Io`] if the file cannot be opened or read, [`Error::NotACapture`] if it is not a
+    /// capture, [`Error::Unsupported`] if it is a capture of an unsupported kind, and
+    /// [`Error::Cut`] if it ends within the file header.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         Self::open_by(path.as_ref(), Access::Map)
     }
@@ -116,7 +116,7 @@ impl Reader {
     /// Opens a capture by its path and reads it with `access`.
     ///
     /// # Errors
-    /// As [`Reader::open`].
+    /// Those of [`Reader::open`].
     pub fn open_by(path: &Path, access: Access) -> Result<Self, Error> {
         if path == Path::new(STDIN) {
             return Self::from_read(Box::new(io::stdin()), "standard input");
@@ -127,7 +127,8 @@ impl Reader {
         if meta.is_dir() {
             return Err(io(io::ErrorKind::IsADirectory.into()));
         }
-        // Files of the kernel (/proc) report a length of 0 and have contents: they are streamed.
+        // Files of the kernel (/proc) report a length of 0 although they have contents: they are
+        // streamed.
         let len = if meta.is_file() { meta.len() } else { 0 };
         // Compressed files are always mapped, so that several threads can decompress them in place.
         let maps = len > 0 && (access == Access::Map || is_compressed(&mut file).map_err(io)?);
@@ -146,7 +147,7 @@ impl Reader {
     /// Reads a capture, compressed or not, from any source; `name` is its name in errors.
     ///
     /// # Errors
-    /// As [`Reader::open`].
+    /// Those of [`Reader::open`].
     pub fn from_read(input: Box<dyn Read + Send>, name: impl Into<PathBuf>) -> Result<Self, Error> {
         Self::stream(input, name.into(), None)
     }
@@ -157,7 +158,8 @@ impl Reader {
         total: Option<u64>,
     ) -> Result<Self, Error> {
         let (input, meter) = Metered::new(input);
-        // A little more than the file's length, so that its end is found without a larger buffer.
+        // One byte more than the file's length, so that the end is detected without a larger
+        // buffer.
         let size = total.map_or(READ, |len| READ.min(len as usize + 1));
         let mut source = Streamed::with_buffer(Box::new(input) as Box<dyn Read + Send>, size);
         if let Err(source) = source.fill(SNIFF) {
@@ -173,7 +175,7 @@ impl Reader {
         Self::unpack(compression, source, meter, file, total)
     }
 
-    /// A compressed capture.
+    /// Opens a compressed capture.
     fn unpack(
         compression: Compression,
         source: io::Result<Box<dyn Source>>,
@@ -190,7 +192,7 @@ impl Reader {
         }
     }
 
-    /// Reads the file header.
+    /// Parses the file header.
     fn start(
         file: PathBuf,
         mut source: Box<dyn Source>,
@@ -236,7 +238,7 @@ impl Reader {
             total,
             refs: Vec::with_capacity(NEAR_PACKETS).into(),
             pool: Pool::default(),
-            most: NEAR_PACKETS,
+            max_packets: NEAR_PACKETS,
             used,
             base: 0,
             before: 0,
@@ -245,7 +247,7 @@ impl Reader {
         })
     }
 
-    /// The next packets, or `None` after the last.
+    /// Returns the next packets, or `None` after the last one.
     ///
     /// # Errors
     /// [`Error::Damaged`], [`Error::Cut`] and [`Error::Io`] are returned once, after the batches
@@ -254,13 +256,13 @@ impl Reader {
         Ok(if self.read_batch()? { Some(self.batch()) } else { None })
     }
 
-    /// Moves to the next batch; false after the last.
+    /// Advances to the next batch; returns false after the last one.
     pub(crate) fn read_batch(&mut self) -> Result<bool, Error> {
         self.before += self.refs.len() as u64;
         self.pool.exchange(&mut self.refs);
         if let Some(refs) = self.refs.own() {
             refs.clear();
-            refs.reserve(self.most);
+            refs.reserve(self.max_packets);
         }
         self.step(self.used);
         self.used = 0;
@@ -270,19 +272,19 @@ impl Reader {
         }
         while !self.ended {
             let window = Window { data: self.source.window(), is_far: !self.source.is_near() };
-            // There is no other owner: see above.
+            // The list has no other owner: see above.
             let Some(refs) = self.refs.own() else { break };
-            let walk = self.records.walk(window, self.most, refs);
+            let parsed = self.records.parse_records(window, self.max_packets, refs);
             if !refs.is_empty() {
-                self.used = walk.used;
-                if let Stop::Damage(what) = walk.stop {
-                    self.pending = Some(self.damaged(walk.used, what));
+                self.used = parsed.used;
+                if let Stop::Damage(what) = parsed.stop {
+                    self.pending = Some(self.damaged(parsed.used, what));
                 }
                 return Ok(true);
             }
-            // Headers and blocks without packets are not needed any more.
-            self.step(walk.used);
-            match walk.stop {
+            // Headers and blocks without packets are no longer needed.
+            self.step(parsed.used);
+            match parsed.stop {
                 Stop::Full => {}
                 Stop::Damage(what) => {
                     self.ended = true;
@@ -297,7 +299,7 @@ impl Reader {
                     self.ended = true;
                     if have > 0 || failed.is_some() {
                         let (compression, meter) = (self.compression, self.meter.as_deref());
-                        return Err(self.place(0).unreadable(
+                        return Err(self.error_position(0).unreadable(
                             failed,
                             compression,
                             meter,
@@ -311,16 +313,16 @@ impl Reader {
         Ok(false)
     }
 
-    /// Starts a thread that prepares the pages of a long mapped file, so that packets arrive sooner
-    /// where a processor is idle.
+    /// Starts a thread that prepares the pages of a long mapped file, so that packets are available
+    /// earlier if a processor is idle.
     pub fn read_ahead(&mut self) {
         self.source.read_ahead();
     }
 
     /// Sets the number of threads that decompress a file, including the caller's: 1 starts no
-    /// thread. The default is one for each core, up to [`UNPACK_THREADS`]. Threads are used for
-    /// long files that can be mapped: several for zstd, and for other formats one in addition to
-    /// the caller's, which reads records and verifies checksums.
+    /// thread. The default is one per core, up to [`UNPACK_THREADS`]. Threads are used for long
+    /// files that can be mapped: several for zstd, and for other formats one in addition to the
+    /// caller's, which parses records and verifies checksums.
     pub fn set_unpack_threads(&mut self, threads: usize) {
         self.source.set_threads(threads);
     }
@@ -332,7 +334,7 @@ impl Reader {
         }
     }
 
-    /// Keeps blocks of a pcapng file that are not packets: see [`crate::Stream::keep_blocks`].
+    /// Stores blocks of a pcapng file that are not packets: see [`crate::Stream::keep_blocks`].
     pub fn keep_blocks(&mut self) -> Option<Blocks> {
         match &mut self.records {
             Records::PcapNg(records) => Some(records.keep_blocks()),
@@ -340,36 +342,36 @@ impl Reader {
         }
     }
 
-    /// Collects restart points of a compressed file, at least `every` decompressed bytes from each other; `None` where
-    /// the format has none. For a reader that has not begun.
+    /// Collects restart points of a compressed file, at least `every` decompressed bytes apart;
+    /// `None` if the format has none. Must be called before the first batch.
     pub fn keep_restarts(&mut self, every: u64) -> Option<RestartPoints> {
         let points = RestartPoints::new(every);
         self.source.keep_restarts(&points).then_some(points)
     }
 
-    /// Sets the most packets of further batches, at most [`BATCH_PACKETS`]; [`NEAR_PACKETS`] by
-    /// default.
-    pub fn set_batch_packets(&mut self, most: usize) {
-        self.most = most.clamp(1, BATCH_PACKETS);
+    /// Sets the maximum number of packets of further batches, up to [`BATCH_PACKETS`]; the default
+    /// is [`NEAR_PACKETS`].
+    pub fn set_batch_packets(&mut self, max_packets: usize) {
+        self.max_packets = max_packets.clamp(1, BATCH_PACKETS);
     }
 
-    /// The batch that [`Reader::read_batch`] moved to.
+    /// The batch to which [`Reader::read_batch`] advanced.
     pub(crate) fn batch(&self) -> Batch<'_> {
         self.batch_from(self.before + 1)
     }
 
-    /// The same, numbered from `first`.
+    /// Like [`Self::batch`], numbered from `first`.
     pub(crate) fn batch_from(&self, first: u64) -> Batch<'_> {
         Batch::new(&self.refs, self.source.window(), self.source.bytes(), first)
             .at_position(Some(self.base), self.compression.is_some())
     }
 
-    /// The positions of its packets.
+    /// The positions of the packets of the current batch.
     pub(crate) fn refs(&self) -> &[PacketRef] {
         &self.refs
     }
 
-    /// The bytes that [`Reader::refs`] point into.
+    /// The bytes into which [`Reader::refs`] point.
     pub(crate) fn window(&self) -> &[u8] {
         self.source.window()
     }
@@ -379,7 +381,7 @@ impl Reader {
         self.base += bytes as u64;
     }
 
-    fn place(&self, ahead: usize) -> ErrorPosition {
+    fn error_position(&self, ahead: usize) -> ErrorPosition {
         ErrorPosition {
             file: self.file.clone(),
             packet: self.packets() + 1,
@@ -388,7 +390,7 @@ impl Reader {
     }
 
     fn damaged(&self, ahead: usize, what: Cow<'static, str>) -> Error {
-        let ErrorPosition { file, packet, offset } = self.place(ahead);
+        let ErrorPosition { file, packet, offset } = self.error_position(ahead);
         Error::Damaged { file, packet, offset, what: what.into_owned() }
     }
 
@@ -407,7 +409,7 @@ impl Reader {
         self.compression
     }
 
-    /// Byte order of the capture, or of the section that is being read.
+    /// Byte order of the capture, or of the current section.
     pub fn endian(&self) -> Endian {
         self.records.endian()
     }
@@ -417,17 +419,17 @@ impl Reader {
         self.records.interfaces()
     }
 
-    /// Facts about the capture's origin, from the headers read so far.
+    /// Facts about the origin of the capture, from the headers read so far.
     pub fn origin(&self) -> &Origin {
         self.records.origin()
     }
 
-    /// Packets returned so far.
+    /// Number of packets returned so far.
     pub fn packets(&self) -> u64 {
         self.before + self.refs.len() as u64
     }
 
-    /// Bytes read so far of the file on disk, compressed or not.
+    /// Number of bytes read so far from the file on disk, compressed or not.
     pub fn bytes_done(&self) -> u64 {
         match &self.meter {
             Some(meter) => meter.bytes(),
@@ -435,7 +437,7 @@ impl Reader {
         }
     }
 
-    /// Size of the file on disk in bytes; `None` for pipes and the like.
+    /// Size of the file on disk in bytes; `None` for pipes and similar inputs.
     pub fn bytes_total(&self) -> Option<u64> {
         self.total
     }
@@ -457,7 +459,7 @@ struct ErrorPosition {
 }
 
 impl ErrorPosition {
-    /// The error for a record of `want` bytes of which only `have` could be read.
+    /// The error for a record of `want` bytes of which only `have` bytes could be read.
     fn unreadable(
         self,
         failed: Option<io::Error>,

@@ -1,4 +1,5 @@
-//! Decompression from restart points on, which a [`Reader`](crate::Reader) collects while it reads a capture.
+//! Decompression from restart points, which a [`Reader`](crate::Reader) collects while it reads a
+//! capture.
 
 use std::fs::File;
 use std::io;
@@ -18,11 +19,11 @@ use crate::source::Source;
 use crate::source::Streamed;
 use crate::source::Zstd;
 
-/// The decompressed bytes of a file from a restart point on, or from its beginning. After a point within a gzip member,
-/// the checksum of that member is not verified.
+/// The decompressed bytes of a file from a restart point on, or from its beginning. If the point is
+/// within a gzip member, the checksum of that member is not verified.
 ///
 /// # Errors
-/// The file cannot be read, or the point is not valid.
+/// If the file cannot be read, or the point is invalid.
 pub fn unpacked_from(
     mut file: File,
     compression: Compression,
@@ -47,7 +48,7 @@ pub fn unpacked_from(
     Ok(Box::new(Bytes(source)))
 }
 
-/// The bytes of a source.
+/// Reads the bytes of a source.
 struct Bytes(Box<dyn Source>);
 
 impl Read for Bytes {
@@ -83,7 +84,7 @@ mod tests {
     use super::*;
     use crate::test::Dir;
 
-    /// Bytes with repetitions, near and far.
+    /// Bytes with repetitions at short and long distances.
     fn bytes(n: usize, mut seed: u64) -> Vec<u8> {
         let mut below = |n: usize| {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -110,7 +111,7 @@ mod tests {
         encoder.finish().unwrap()
     }
 
-    /// The points of compressed data, read in one thread or two.
+    /// The restart points of compressed data, read in one or two threads.
     fn points(
         packed: &[u8],
         compression: Compression,
@@ -128,7 +129,7 @@ mod tests {
         points.take()
     }
 
-    /// Compares what is read from each point with the whole.
+    /// Compares the bytes read from each point on with the whole data.
     fn check(
         name: &str,
         packed: &[u8],
@@ -152,7 +153,7 @@ mod tests {
     #[test]
     fn gzip_is_read_from_any_point() {
         let (a, b) = (bytes(1_500_000, 1), bytes(900_000, 2));
-        // At level 1 blocks are long: points are where blocks begin.
+        // At level 1, blocks are long: points are at the starts of blocks.
         for (level, least) in [(0, 7), (1, 2), (6, 7), (9, 7)] {
             let packed = [gzip(&a, level), gzip(&[], level), gzip(&b, level)].concat();
             let whole = [&a[..], &b].concat();
@@ -180,7 +181,7 @@ mod tests {
         let parts: Vec<_> = (0..20).map(|n| bytes(100_000 + n * 777, n as u64)).collect();
         let frame = |part: &Vec<u8>| zstd::bulk::compress(part, 3).unwrap();
         let mut packed: Vec<_> = parts.iter().flat_map(frame).collect();
-        // A skippable frame, as parallel tools write.
+        // A skippable frame, as written by parallel tools.
         packed.splice(0..0, [0x50, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 1, 2, 3]);
         for threads in [1, 2] {
             let found = points(&packed, Compression::Zstd, threads, 250_000);
@@ -208,7 +209,7 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
-        /// A point that is not one of the file gives other bytes or an error.
+        /// An invalid point gives other bytes or an error.
         #[test]
         fn any_point_is_read_without_panic(
             at in 0_u64..70_000,

@@ -1,4 +1,4 @@
-//! Shared buffers: bytes of captures and positions of packets that outlive their batch.
+//! Shared buffers: capture bytes and packet positions that outlive their batch.
 
 use std::fmt;
 use std::ops::Deref;
@@ -10,9 +10,9 @@ use crate::packet::PacketRef;
 
 /// A mapped file or a buffer, shared by the owners of batches in it.
 ///
-/// A [`Batch`](crate::Batch) borrows its packets from one of these. To keep them for longer, for
-/// instance in another thread, clone [`Batch::bytes`](crate::Batch::bytes): nothing is copied, and
-/// the reader continues in another buffer.
+/// A [`Batch`](crate::Batch) borrows its packets from such a buffer. To keep them longer, for
+/// instance in another thread, clone [`Batch::bytes`](crate::Batch::bytes): no bytes are copied,
+/// and the reader continues in another buffer.
 #[derive(Clone, Debug)]
 pub struct Bytes(Arc<Storage>);
 
@@ -23,7 +23,8 @@ enum Storage {
     Owned(Box<dyn Owner>),
 }
 
-/// Memory that another crate owns, like a block of a capture ring: dropped when its last reader is done.
+/// Memory that another crate owns, such as a block of a capture ring; dropped with its last owner
+/// here.
 pub trait Owner: AsRef<[u8]> + fmt::Debug + Send + Sync {}
 
 impl<T: AsRef<[u8]> + fmt::Debug + Send + Sync> Owner for T {}
@@ -65,7 +66,7 @@ impl Default for Bytes {
 }
 
 impl Bytes {
-    /// The map, if it is one.
+    /// The memory map, if the bytes are mapped.
     pub(crate) fn map(&self) -> Option<&Mmap> {
         match &*self.0 {
             Storage::Map(map) => Some(map),
@@ -73,7 +74,7 @@ impl Bytes {
         }
     }
 
-    /// Whether it has more owners than `holders`.
+    /// Whether the bytes have more owners than `holders`.
     pub(crate) fn is_shared_beyond(&self, holders: usize) -> bool {
         Arc::strong_count(&self.0) > holders
     }
@@ -106,7 +107,7 @@ impl From<Vec<PacketRef>> for Refs {
 }
 
 impl Refs {
-    /// All positions, if there is no other owner.
+    /// The list of positions, if it has no other owner.
     pub(crate) fn own(&mut self) -> Option<&mut Vec<PacketRef>> {
         Arc::get_mut(&mut self.0)
     }
@@ -130,16 +131,16 @@ impl Pooled for Refs {
     }
 }
 
-/// A pool of shared values; one can be reused once its other owners dropped it.
+/// A pool of shared values; each can be reused after its other owners dropped it.
 #[derive(Debug, Default)]
 pub(crate) struct Pool<T>(Vec<T>);
 
-/// Most values that the pool remembers.
-const SPARES: usize = 32;
+/// Maximum number of values in the pool.
+const MAX_POOLED: usize = 32;
 
 impl<T: Pooled> Pool<T> {
-    /// Makes `current` exclusively owned, exchanging it for another value with any contents if
-    /// necessary. Returns the value that was exchanged.
+    /// Makes `current` exclusively owned: if necessary, replaces it by another value, whose
+    /// contents are unspecified. Returns the replaced value.
     pub(crate) fn exchange(&mut self, current: &mut T) -> Option<T> {
         if current.is_free() {
             return None;
@@ -147,7 +148,7 @@ impl<T: Pooled> Pool<T> {
         let free = self.0.iter_mut().position(T::is_free);
         let other = free.map_or_else(T::default, |i| self.0.swap_remove(i));
         let old = std::mem::replace(current, other);
-        if self.0.len() < SPARES {
+        if self.0.len() < MAX_POOLED {
             self.0.push(old.clone());
         }
         Some(old)
@@ -159,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buffers_come_back_when_no_owner_reads_them() {
+    fn buffers_are_reused_after_their_last_owner() {
         let mut pool = Pool::default();
         let mut current = Bytes::from(b"one".to_vec());
         assert!(pool.exchange(&mut current).is_none());

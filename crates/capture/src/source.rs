@@ -20,45 +20,45 @@ use crate::shared::Pool;
 
 /// A sequence of bytes that is read through a window and consumed from its front.
 ///
-/// Record readers walk over the window without copying. When it ends within a record they request
-/// more, and only then may bytes move.
+/// Record readers parse the window without copying. If it ends within a record they request more
+/// bytes, and only then may bytes move.
 pub(crate) trait Source: Send {
-    /// The current bytes.
+    /// The current window.
     fn window(&self) -> &[u8];
 
-    /// The buffer that the window is a part of.
+    /// The buffer that contains the window.
     fn bytes(&self) -> &Bytes;
 
-    /// Whether the bytes are in a near cache, since they were just written.
+    /// Whether the bytes were just written, and so are in a near cache.
     fn is_near(&self) -> bool {
         false
     }
 
-    /// Drops `n` bytes from the front of the window.
+    /// Drops `n` bytes at the front of the window.
     fn advance(&mut self, n: usize);
 
     /// Tries to extend the window to at least `want` bytes; the window stays shorter only at the
-    /// end of the input or after an error, which later calls do not repeat.
+    /// end of the input or after an error, which is returned once.
     fn fill(&mut self, want: usize) -> io::Result<()>;
 
-    /// Starts a thread that makes bytes ready, where possible.
+    /// Starts a thread that makes bytes available in advance, if possible.
     fn read_ahead(&mut self) {}
 
-    /// Sets the number of threads that decompress, including the caller's, where possible.
+    /// Sets the number of threads that decompress, including the caller's, if possible.
     fn set_threads(&mut self, _threads: usize) {}
 
-    /// Collects restart points from now on; false where the format has none.
+    /// Starts to collect restart points; returns false if the format has none.
     fn keep_restarts(&mut self, _points: &RestartPoints) -> bool {
         false
     }
 
-    /// Lets other threads prepare mapped pages, if there are any.
+    /// Lets other threads prepare mapped pages, if any.
     fn share_pages(&mut self) -> Option<Weak<SharedPages>> {
         None
     }
 }
 
-/// A mapped file: the window is the rest of it.
+/// A mapped file: the window is the unread part.
 #[derive(Debug)]
 pub(crate) struct Mapped {
     map: Map,
@@ -99,36 +99,36 @@ impl Source for Mapped {
     }
 }
 
-/// An input that fills a buffer from front to back.
+/// An input that fills a buffer sequentially.
 pub(crate) trait Input: Send {
-    /// Bytes before the write position that must not change.
-    const KEPT: usize;
+    /// Number of bytes before the write position that must not change.
+    const LOOKBACK: usize;
 
     /// Writes to `buffer[at..]`; returns the number of bytes, 0 at the end of the input.
     fn read_at(&mut self, buffer: &mut [u8], at: usize) -> io::Result<usize>;
 
-    /// As [`Source::set_threads`].
+    /// See [`Source::set_threads`].
     fn set_threads(&mut self, _threads: usize) {}
 
-    /// As [`Source::keep_restarts`].
+    /// See [`Source::keep_restarts`].
     fn keep_restarts(&mut self, _points: &RestartPoints) -> bool {
         false
     }
 
-    /// From now on the caller verifies checksums, if the format has any, with the returned checker
-    /// and [`Self::dues`].
+    /// Leaves the verification of checksums to the caller, if the format has any: with the returned
+    /// checker and [`Self::dues`].
     fn leave_checks(&mut self) -> Option<Checker> {
         None
     }
 
-    /// Trailers since the last call.
+    /// Returns the trailers (expected checksums) since the last call.
     fn dues(&mut self) -> Vec<Due> {
         Vec::new()
     }
 }
 
 impl<R: Read + Send> Input for R {
-    const KEPT: usize = 0;
+    const LOOKBACK: usize = 0;
 
     fn read_at(&mut self, buffer: &mut [u8], at: usize) -> io::Result<usize> {
         self.read(buffer.get_mut(at..).unwrap_or_default())
@@ -139,7 +139,7 @@ impl<R: Read + Send> Input for R {
 pub(crate) struct Gzip<R>(pub(crate) Gunzip<R>);
 
 impl<R: BufRead + Send> Input for Gzip<R> {
-    const KEPT: usize = HISTORY;
+    const LOOKBACK: usize = HISTORY;
 
     fn read_at(&mut self, buffer: &mut [u8], at: usize) -> io::Result<usize> {
         self.0.read_at(buffer, at)
@@ -163,7 +163,7 @@ impl<R: BufRead + Send> Input for Gzip<R> {
 pub(crate) struct Zstd<R>(pub(crate) Unzstd<R>);
 
 impl<R: BufRead + Send + 'static> Input for Zstd<R> {
-    const KEPT: usize = 0;
+    const LOOKBACK: usize = 0;
 
     fn read_at(&mut self, buffer: &mut [u8], at: usize) -> io::Result<usize> {
         self.0.read(buffer.get_mut(at..).unwrap_or_default())
@@ -179,21 +179,22 @@ impl<R: BufRead + Send + 'static> Input for Zstd<R> {
     }
 }
 
-/// Initial size of the stream buffer: decompressed data is still in a near cache when it is read.
+/// Initial size of the stream buffer in bytes: decompressed data is still in a near cache when it
+/// is read.
 const BUFFER: usize = 1 << 19;
 
-/// The same for uncompressed files: half of it, as the data shares the second-level cache with
-/// tables.
+/// Initial size for uncompressed files: half of that, because the data shares the second-level
+/// cache with tables.
 pub(crate) const READ: usize = 1 << 18;
 
-/// Any reader, through one reused buffer that grows only for a record that does not fit, and only
-/// as far as bytes have been read.
+/// Any reader, with a reused buffer that grows only for a record that does not fit, and only as far
+/// as bytes have been read.
 pub(crate) struct Streamed<R> {
     input: R,
     buffer: Bytes,
-    /// Buffers whose packets other owners still read.
+    /// Buffers whose packets still have other owners.
     pool: Pool<Bytes>,
-    /// The least size of a buffer.
+    /// Minimum size of a buffer.
     size: usize,
     start: usize,
     end: usize,
@@ -205,13 +206,14 @@ impl<R: Input> Streamed<R> {
         Self::with_buffer(input, BUFFER)
     }
 
-    /// The same with a buffer of `size` bytes.
+    /// Like [`Self::new`], with a buffer of `size` bytes.
     pub(crate) fn with_buffer(input: R, size: usize) -> Self {
         let buffer = vec![0; size].into();
         Self { input, buffer, pool: Pool::default(), size, start: 0, end: 0, ended: false }
     }
 
-    /// Input that continues behind these bytes, at most [`Input::KEPT`] of which it refers to.
+    /// An input that continues after these bytes, of which it refers to at most the last
+    /// [`Input::LOOKBACK`].
     pub(crate) fn after(input: R, before: &[u8]) -> Self {
         let mut streamed = Self::new(input);
         if let Some(buffer) = streamed.buffer.buffer()
@@ -223,7 +225,7 @@ impl<R: Input> Streamed<R> {
         streamed
     }
 
-    /// As [`Source::keep_restarts`].
+    /// See [`Source::keep_restarts`].
     pub(crate) fn keep_restarts(&mut self, points: &RestartPoints) -> bool {
         self.input.keep_restarts(points)
     }
@@ -268,7 +270,7 @@ impl<R: Input> Source for Streamed<R> {
         if self.end - self.start >= want || self.ended {
             return Ok(());
         }
-        let rest = self.start.min(self.end.saturating_sub(R::KEPT))..self.end;
+        let rest = self.start.min(self.end.saturating_sub(R::LOOKBACK))..self.end;
         let read_by_others = self.pool.exchange(&mut self.buffer);
         let Some(buffer) = self.buffer.buffer() else { return Ok(()) };
         match read_by_others {
@@ -276,7 +278,7 @@ impl<R: Input> Source for Streamed<R> {
             Some(old) => {
                 let len = self.size.max(rest.len());
                 if buffer.is_empty() {
-                    // Fresh memory is zero already and is not written.
+                    // Newly allocated memory is zero and is not written.
                     *buffer = vec![0; len];
                 } else if buffer.len() < len {
                     buffer.resize(len, 0);
@@ -288,8 +290,8 @@ impl<R: Input> Source for Streamed<R> {
         self.start -= rest.start;
         while self.end - self.start < want {
             if self.end == buffer.len() {
-                // The size doubles with the bytes that were read, independent of the length in a
-                // record.
+                // The size doubles with the number of bytes read, independent of the length field
+                // of a record.
                 buffer.resize(buffer.len() * 2, 0);
             }
             let spare = buffer.len() - self.end;
@@ -327,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn window_grows_by_what_came() {
+    fn the_window_grows_with_the_bytes_read() {
         let mut s = Streamed::new(Drip(b"abcdef"));
         s.fill(2).unwrap();
         assert_eq!(s.window(), b"ab");

@@ -1,9 +1,9 @@
-//! Many captures as one stream in the order of time.
+//! Many captures as one stream, ordered by time.
 //!
 //! Files are sorted by the time of their first packet. A file is opened when the stream reaches
 //! that time, so rotated captures are read one after the other without a copy. While files overlap
 //! in time their packets are merged, by time and then by the order in which the files were given.
-//! Within a file the order is that of the file, even where its times run backwards.
+//! Packets of one file stay in file order, even if its times decrease.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -29,14 +29,14 @@ use crate::shared::Pool;
 use crate::shared::Refs;
 use gannet_inflate::RestartPoints;
 
-/// How a [`Stream`] reads its files.
+/// Options for reading the files of a [`Stream`].
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Whether subdirectories are read too. Links to directories never are.
+    /// Whether subdirectories are read as well. Links to directories are never followed.
     pub recurse: bool,
-    /// Whether a thread prepares pages of long files: [`Reader::read_ahead`].
+    /// Whether to call [`Reader::read_ahead`], which starts a thread, for each file.
     pub ahead: bool,
-    /// How the bytes of files are read.
+    /// The access method for files.
     pub access: Access,
 }
 
@@ -52,21 +52,21 @@ impl Default for Options {
 /// the other files.
 #[derive(Debug)]
 pub struct Stream {
-    /// Files not yet started, the next one last.
+    /// Files that are not yet started; the next one is last.
     waiting: Vec<Waiting>,
-    /// Files being read, by slot.
+    /// Files that are being read, by slot.
     active: Vec<Option<Active>>,
     /// The next packet of each active file.
     heads: BinaryHeap<Reverse<Head>>,
     /// A batch merged from several files.
     merged: Merged,
     current: Current,
-    /// Packets before the current batch.
+    /// Number of packets before the current batch.
     before: u64,
-    /// Errors to return before any further packet.
+    /// Errors to return before the next packet.
     failed: VecDeque<Error>,
     skipped: Vec<Error>,
-    /// Bytes of files that have ended.
+    /// Number of bytes of files that have ended.
     finished: u64,
     total: Option<u64>,
     /// [`Options::ahead`].
@@ -77,11 +77,11 @@ pub struct Stream {
     batch_packets: usize,
     /// See [`Self::set_unpack_threads`].
     unpack_threads: Option<usize>,
-    /// See [`Self::tend`].
+    /// See [`Self::share_pages`].
     readahead: Option<PageReadahead>,
 }
 
-/// A packet's position in the stream: time, order of its file; then the slot of its file.
+/// Position of a packet in the stream: time and order of its file; then the slot of its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Head {
     time: i64,
@@ -95,7 +95,7 @@ struct Waiting {
     first: i64,
     order: usize,
     path: PathBuf,
-    /// Kept open for the first files, and where reopening would lose data.
+    /// Kept open for the first files, and for files that cannot be reopened.
     reader: Option<Reader>,
 }
 
@@ -111,9 +111,9 @@ struct Active {
 struct Merged {
     refs: Refs,
     data: Bytes,
-    /// Lists whose packets other owners still read.
+    /// Packet lists that still have other owners.
     refs_pool: Pool<Refs>,
-    /// Buffers whose packets other owners still read.
+    /// Buffers whose packets still have other owners.
     data_pool: Pool<Bytes>,
 }
 
@@ -130,23 +130,24 @@ enum Current {
     Merged,
 }
 
-/// Runs of at least this many packets from one file are returned without a copy; shorter ones are
-/// merged by copying, since tiny batches would cost more than the copy.
+/// Minimum number of consecutive packets of one file that are returned without a copy; shorter runs
+/// are merged by copying, because tiny batches would cost more than the copy.
 const RUN: usize = 64;
 
-/// Files that stay open between reading their first packet and reading the rest.
+/// Maximum number of files that stay open between reading their first packet and reading the
+/// others.
 const KEEP_OPEN: usize = 16;
 
 impl Stream {
-    /// Opens files and directories as one stream; `-` is standard input. From directories all
-    /// captures are read, in the order of their names; other files are skipped and listed in
+    /// Opens files and directories as one stream; `-` is standard input. All captures in
+    /// directories are read, in the order of their names; other files are skipped and listed in
     /// [`Stream::skipped`].
     ///
-    /// A single capture is not opened in advance.
+    /// The first packet of a single capture is not read in advance.
     ///
     /// # Errors
-    /// As [`Reader::open`] for files named in `paths`, and [`Error::NotACapture`] if there is no
-    /// capture at all.
+    /// Those of [`Reader::open`] for files named in `paths`, and [`Error::NotACapture`] if no
+    /// capture was found.
     pub fn open(paths: &[PathBuf], options: Options) -> Result<Self, Error> {
         let mut files = Vec::new();
         for path in paths {
@@ -166,9 +167,9 @@ impl Stream {
                 Ok(reader) => {
                     captures += 1;
                     if alone {
-                        stream.take(i64::MIN, order, path, Some(reader));
+                        stream.add_waiting(i64::MIN, order, path, Some(reader));
                     } else {
-                        stream.look(order, path, reader);
+                        stream.add_by_first_packet(order, path, reader);
                     }
                 }
                 Err(e) if e.is_partial() => {
@@ -190,27 +191,27 @@ impl Stream {
     /// A stream of one open capture.
     pub fn from_reader(reader: Reader) -> Self {
         let mut stream = Self::empty();
-        stream.take(i64::MIN, 0, reader.file().to_owned(), Some(reader));
+        stream.add_waiting(i64::MIN, 0, reader.file().to_owned(), Some(reader));
         stream
     }
 
-    /// Captures that are open already, as one stream. Errors in their first packets come where [`Self::open`] has them.
+    /// A stream of open captures. Errors in their first packets are returned as by [`Self::open`].
     pub fn from_readers(readers: Vec<Reader>) -> Self {
         let mut stream = Self::empty();
         let alone = readers.len() == 1;
         for (order, reader) in readers.into_iter().enumerate() {
             let path = reader.file().to_owned();
             match alone {
-                true => stream.take(i64::MIN, order, path, Some(reader)),
-                false => stream.look(order, path, reader),
+                true => stream.add_waiting(i64::MIN, order, path, Some(reader)),
+                false => stream.add_by_first_packet(order, path, reader),
             }
         }
         stream.waiting.sort_by_key(|w| Reverse((w.first, w.order)));
         stream
     }
 
-    /// Numbers packets as if this many had come before, which [`Self::packets`] counts: for the rest of a
-    /// longer stream. For a stream that has not begun.
+    /// Numbers packets as if this many had come before; [`Self::packets`] includes them. For the
+    /// remainder of a longer stream. Must be called before the first batch.
     pub fn set_packets_before(&mut self, packets: u64) {
         self.before = packets;
     }
@@ -235,15 +236,15 @@ impl Stream {
         }
     }
 
-    /// Lets the receivers of batches prepare the pages of files not yet started, through the
-    /// returned handle.
+    /// Lets the receivers of batches prepare the pages of files that are not yet started, through
+    /// the returned handle.
     pub fn share_pages(&mut self) -> PageReadahead {
         self.readahead.get_or_insert_default().clone()
     }
 
-    /// Keeps the blocks of a single pcapng file that are not packets, so that its packets can be
-    /// written again with all metadata; [`Batch::block`] then returns a packet's own block. `None`
-    /// for several files, whose sections would change, for a stream that has started, and for pcap.
+    /// Stores the blocks of a single pcapng file that are not packets, so that its packets can be
+    /// rewritten with all metadata; [`Batch::block`] then returns the block of a packet. `None` for
+    /// several files, whose sections would change, for a stream that has started, and for pcap.
     pub fn keep_blocks(&mut self) -> Option<Blocks> {
         match &mut self.waiting[..] {
             [Waiting { reader: Some(reader), .. }] if self.active.is_empty() => {
@@ -253,8 +254,9 @@ impl Stream {
         }
     }
 
-    /// Collects restart points of a single compressed file, with its compression: see [`Reader::keep_restarts`]. `None`
-    /// for several files, for a stream that has started, and where the format has none.
+    /// Collects restart points of a single compressed file, and returns its compression: see
+    /// [`Reader::keep_restarts`]. `None` for several files, for a stream that has started, and if
+    /// the format has none.
     pub fn keep_restarts(&mut self, every: u64) -> Option<(Compression, RestartPoints)> {
         match &mut self.waiting[..] {
             [Waiting { reader: Some(reader), .. }] if self.active.is_empty() => {
@@ -264,20 +266,20 @@ impl Stream {
         }
     }
 
-    /// Sets the most packets of a batch for files not yet started: see
+    /// Sets the maximum number of packets of a batch for files that are not yet started: see
     /// [`Reader::set_batch_packets`].
-    pub fn set_batch_packets(&mut self, most: usize) {
-        self.batch_packets = most;
+    pub fn set_batch_packets(&mut self, max_packets: usize) {
+        self.batch_packets = max_packets;
     }
 
-    /// Sets the number of decompression threads for files not yet started: see
+    /// Sets the number of decompression threads for files that are not yet started: see
     /// [`Reader::set_unpack_threads`].
     pub fn set_unpack_threads(&mut self, threads: usize) {
         self.unpack_threads = Some(threads);
     }
 
-    /// Reads the first packet of one of many files.
-    fn look(&mut self, order: usize, path: PathBuf, mut reader: Reader) {
+    /// Reads the first packet of one of several files.
+    fn add_by_first_packet(&mut self, order: usize, path: PathBuf, mut reader: Reader) {
         match reader.read_batch() {
             Ok(true) => {
                 let first = reader.refs().first().map_or(i64::MIN, |r| r.time);
@@ -285,25 +287,25 @@ impl Stream {
                 if !keep {
                     self.total = add(self.total, reader.bytes_total());
                 }
-                self.take(first, order, path, keep.then_some(reader));
+                self.add_waiting(first, order, path, keep.then_some(reader));
             }
             Ok(false) => {}
             Err(e) => self.failed.push_back(e),
         }
     }
 
-    fn take(&mut self, first: i64, order: usize, path: PathBuf, reader: Option<Reader>) {
+    fn add_waiting(&mut self, first: i64, order: usize, path: PathBuf, reader: Option<Reader>) {
         if let Some(reader) = &reader {
             self.total = add(self.total, reader.bytes_total());
         }
         self.waiting.push(Waiting { first, order, path, reader });
     }
 
-    /// The next packets, or `None` after the last.
+    /// Returns the next packets, or `None` after the last one.
     ///
     /// # Errors
-    /// As [`Reader::next_batch`]; each error is returned once, after all packets of its file and of
-    /// the others up to that time. The next call continues with the other files.
+    /// Those of [`Reader::next_batch`]; each error is returned once, after all packets of its file
+    /// and of the others up to that time. The next call continues with the other files.
     pub fn next_batch(&mut self) -> Result<Option<Batch<'_>>, Error> {
         Ok(if self.step()? { Some(self.batch()) } else { None })
     }
@@ -321,14 +323,14 @@ impl Stream {
         }
     }
 
-    /// Moves to the next batch; false after the last.
+    /// Advances to the next batch; returns false after the last one.
     fn step(&mut self) -> Result<bool, Error> {
-        self.settle();
+        self.release_current();
         loop {
             while let Some(next) = self.waiting.last()
                 && self.heads.peek().is_none_or(|Reverse(h)| next.first <= h.time)
             {
-                self.begin();
+                self.start_next_file();
             }
             let full = self.merged.refs.len() >= BATCH_PACKETS;
             if full || !self.failed.is_empty() || self.heads.is_empty() {
@@ -354,8 +356,8 @@ impl Stream {
         }
     }
 
-    /// Releases the current batch.
-    fn settle(&mut self) {
+    /// Releases the current batch and queues the next packets of its files.
+    fn release_current(&mut self) {
         self.before += self.batch().len() as u64;
         match std::mem::replace(&mut self.current, Current::Nothing) {
             Current::Nothing => {}
@@ -378,7 +380,7 @@ impl Stream {
     }
 
     /// Starts reading the next waiting file.
-    fn begin(&mut self) {
+    fn start_next_file(&mut self) {
         let Some(Waiting { order, path, reader, .. }) = self.waiting.pop() else { return };
         let mut reader = match reader.map_or_else(|| Reader::open_by(&path, self.access), Ok) {
             Ok(reader) => reader,
@@ -404,7 +406,7 @@ impl Stream {
         self.next_head(slot);
     }
 
-    /// Queues the next packet of the file in `slot`, reading on if its batch is used up.
+    /// Queues the next packet of the file in `slot`, and reads its next batch if necessary.
     fn next_head(&mut self, slot: usize) {
         let Some(Some(active)) = self.active.get_mut(slot) else { return };
         if active.at >= active.reader.refs().len() {
@@ -425,7 +427,7 @@ impl Stream {
         }
     }
 
-    /// The packets of the file in `head`'s slot that precede those of all other files.
+    /// The range of packets of the file in `head`'s slot that precede those of all other files.
     fn run(&self, head: Head) -> (usize, usize) {
         let Some(Some(active)) = self.active.get(head.slot) else { return (0, 0) };
         let refs = active.reader.refs().get(active.at..).unwrap_or_default();
@@ -436,20 +438,20 @@ impl Stream {
             (a, b) => {
                 let last = (i64::MAX, usize::MAX);
                 let limit = a.unwrap_or(last).min(b.unwrap_or(last));
-                // The first packet is the least of all heads, so the result is at least one.
+                // The first packet is the minimum of all heads, so the result is at least one.
                 refs.iter().skip(1).take_while(|r| (r.time, head.order) < limit).count() + 1
             }
         };
         (active.at, active.at + len)
     }
 
-    /// Copies packets of the file in `slot`, up to index `to`, while there is room; false if there
-    /// was none for the first.
+    /// Copies packets of the file in `slot`, up to index `to`, while the merged batch has space;
+    /// returns false if the first did not fit.
     fn copy(&mut self, slot: usize, to: usize) -> bool {
         let Some(Some(active)) = self.active.get_mut(slot) else { return true };
         let (refs, data) = (active.reader.refs(), active.reader.window());
         let from = active.at;
-        // It has no other owner before it is returned.
+        // No other owner exists before it is returned.
         let Merged { refs: to_refs, data: merged, .. } = &mut self.merged;
         let (Some(to_refs), Some(merged)) = (to_refs.own(), merged.buffer()) else { return false };
         for r in refs.get(from..to).unwrap_or_default() {
@@ -468,22 +470,22 @@ impl Stream {
         active.at > from
     }
 
-    /// Files in directories that are not captures, and why.
+    /// Errors of files in directories that are not captures.
     pub fn skipped(&self) -> &[Error] {
         &self.skipped
     }
 
-    /// Packets returned so far.
+    /// Number of packets returned so far.
     pub fn packets(&self) -> u64 {
         self.before + self.batch().len() as u64
     }
 
-    /// Bytes read so far of all files on disk.
+    /// Number of bytes read so far from all files on disk.
     pub fn bytes_done(&self) -> u64 {
         self.finished + self.active.iter().flatten().map(|a| a.reader.bytes_done()).sum::<u64>()
     }
 
-    /// Size of all files on disk in bytes; `None` if one is a pipe or the like.
+    /// Size of all files on disk in bytes; `None` if one is a pipe or similar input.
     pub fn bytes_total(&self) -> Option<u64> {
         self.total
     }
@@ -493,7 +495,7 @@ fn add(a: Option<u64>, b: Option<u64>) -> Option<u64> {
     Some(a? + b?)
 }
 
-/// Adds the files of a directory, and whether the caller named each.
+/// Adds the files of a directory, each with whether the caller named it.
 fn list(dir: &Path, options: Options, files: &mut Vec<(PathBuf, bool)>) -> io::Result<()> {
     let mut entries = fs::read_dir(dir)?.collect::<io::Result<Vec<_>>>()?;
     entries.sort_by_key(fs::DirEntry::file_name);
@@ -504,14 +506,15 @@ fn list(dir: &Path, options: Options, files: &mut Vec<(PathBuf, bool)>) -> io::R
                 list(&path, options, files)?;
             }
         } else if fs::metadata(&path).is_ok_and(|m| m.is_file()) {
-            // Opening a pipe or a device found in a directory could block.
+            // Opening a pipe or a device in a directory may block.
             files.push((path, false));
         }
     }
     Ok(())
 }
 
-/// Whether a folder is what `gannet index` stores next to a capture: `day.pcap.gannet` next to `day.pcap`.
+/// Whether a folder is an index of `gannet index`, which is stored next to its capture:
+/// `day.pcap.gannet` for `day.pcap`.
 #[must_use]
 pub fn is_index(folder: &Path) -> bool {
     folder.extension().is_some_and(|extension| extension == "gannet")
@@ -528,7 +531,7 @@ mod tests {
     use crate::test::drained_stream;
     use crate::test::written;
 
-    /// A capture of one-byte packets at `times`, whose byte names their file.
+    /// A capture of one-byte packets at `times`; the byte identifies the file.
     fn capture(mark: u8, times: impl IntoIterator<Item = i64>) -> Vec<u8> {
         let packets: Vec<_> = times.into_iter().map(|t| Owned::new(t, &[mark])).collect();
         let packets: Vec<_> = packets.iter().map(Owned::packet).collect();
@@ -602,7 +605,7 @@ mod tests {
     }
 
     #[test]
-    fn directories_give_their_captures() {
+    fn directories_are_read_as_their_captures() {
         let dir = Dir::new("directory");
         dir.file("2.pcap", &capture(b'2', [5]));
         dir.file("1.pcap", &capture(b'1', [5]));

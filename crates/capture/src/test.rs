@@ -81,7 +81,7 @@ impl Write for Shared {
     }
 }
 
-/// Bytes, compressed.
+/// Compresses bytes.
 pub(crate) fn packed(bytes: &[u8], compression: Compression) -> Vec<u8> {
     let sink = Shared::default();
     let mut encoder = compression.encoder(Box::new(sink.clone())).unwrap();
@@ -90,7 +90,7 @@ pub(crate) fn packed(bytes: &[u8], compression: Compression) -> Vec<u8> {
     sink.take()
 }
 
-/// A capture of `packets` in the format given by `name`.
+/// A capture of `packets` in the format that `name` selects.
 pub(crate) fn written(name: &str, packets: &[Packet<'_>]) -> Vec<u8> {
     written_with(name, packets, WriteOptions::default())
 }
@@ -105,8 +105,8 @@ pub(crate) fn written_with(name: &str, packets: &[Packet<'_>], options: WriteOpt
     sink.take()
 }
 
-/// All packets of a reader and the error at its end; checks that numbers count up and that the
-/// error ends it.
+/// All packets of a reader and the error at its end; checks that packet numbers increase and that
+/// the reader returns nothing after the error.
 pub(crate) fn drained(mut reader: Reader) -> (Vec<Owned>, Option<Error>) {
     let mut all = Vec::new();
     loop {
@@ -128,7 +128,7 @@ pub(crate) fn drained(mut reader: Reader) -> (Vec<Owned>, Option<Error>) {
     }
 }
 
-/// All packets of a stream and all errors on the way.
+/// All packets and all errors of a stream.
 pub(crate) fn drained_stream(mut stream: Stream) -> (Vec<Owned>, Vec<Error>) {
     let (mut all, mut errors) = (Vec::new(), Vec::new());
     loop {

@@ -1,29 +1,30 @@
 //! Time units of pcapng interfaces.
 
-/// Conversion of an interface's ticks to nanoseconds since the epoch, by its `if_tsresol` and
+/// Converts an interface's ticks to nanoseconds since the epoch, by its `if_tsresol` and
 /// `if_tsoffset`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ticks {
     unit: Unit,
-    /// Nanoseconds to add.
+    /// Offset to add, in nanoseconds.
     offset: i64,
     digits: u8,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unit {
-    /// A tick is this many nanoseconds.
+    /// Nanoseconds per tick.
     Times(u64),
-    /// This many ticks are a nanosecond.
+    /// Ticks per nanosecond.
     Part(u64),
-    /// A tick is 2 to the minus this many seconds.
+    /// Binary exponent: this power of two ticks are a second.
     Shift(u32),
-    /// Too fine for 64 bits of ticks to differ from 0.
+    /// Too fine: 64 bits of ticks are always less than a nanosecond.
     Zero,
 }
 
 impl Ticks {
-    /// From the option's byte (a power of ten, or of two with the top bit) and seconds to add.
+    /// From the option's byte (a power of ten, or of two if the top bit is set) and the offset in
+    /// seconds.
     pub(crate) fn new(resolution: u8, offset_secs: i64) -> Self {
         let exponent = u32::from(resolution & 0x7f);
         let (unit, digits) = if resolution & 0x80 == 0 {
@@ -41,13 +42,13 @@ impl Ticks {
         Self { unit, offset, digits: digits.min(255) as u8 }
     }
 
-    /// Nanoseconds since the epoch; saturates.
+    /// Converts ticks to nanoseconds since the epoch; saturates.
     #[inline]
     pub(crate) fn nanos(self, ticks: u64) -> i64 {
         let nanos = match self.unit {
             Unit::Times(n) => ticks.saturating_mul(n),
             Unit::Part(n) => ticks / n,
-            // 64 bits of ticks times 30 bits fit.
+            // The product of 64 bits of ticks and 30 bits fits.
             Unit::Shift(n) => {
                 let ns = (u128::from(ticks) * 1_000_000_000) >> n.min(127);
                 u64::try_from(ns).unwrap_or(u64::MAX)
@@ -57,7 +58,7 @@ impl Ticks {
         i64::try_from(nanos).unwrap_or(i64::MAX).saturating_add(self.offset)
     }
 
-    /// Decimal digits of a second that a tick resolves.
+    /// Number of decimal digits of a second that a tick resolves.
     pub(crate) fn digits(self) -> u8 {
         self.digits
     }

@@ -22,10 +22,10 @@ use crate::pcap;
 use crate::pcapng;
 use crate::reader::STDIN;
 
-/// The resolution of a pcap file's time stamps.
+/// The time resolution of a pcap file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Precision {
-    /// Microseconds, which every tool reads. Finer times are truncated.
+    /// Microseconds, which all tools support. Finer times are truncated.
     Micros,
     /// Nanoseconds.
     Nanos,
@@ -34,44 +34,46 @@ pub enum Precision {
 /// Options of a [`Writer`].
 #[derive(Clone, Debug, Default)]
 pub struct WriteOptions {
-    /// By default pcapng for paths that end in `.pcapng` or `.ntar` before any compression suffix,
-    /// otherwise pcap.
+    /// The default is pcapng for paths that end in `.pcapng` or `.ntar` before a compression
+    /// suffix, otherwise pcap.
     pub format: Option<Format>,
-    /// By default nanoseconds, without loss.
+    /// The default is nanoseconds, without loss.
     pub precision: Option<Precision>,
-    /// Bytes stored of each packet; by default all, with 262,144 in the header as in libpcap.
+    /// Number of bytes stored of each packet; the default is all, with 262,144 in the header as in
+    /// libpcap.
     pub snaplen: Option<u32>,
-    /// Link type of a pcap file without packets; by default Ethernet.
+    /// Link type of a pcap file without packets; the default is Ethernet.
     pub link_type: Option<LinkType>,
-    /// Name of the writing program in pcapng.
+    /// Name of the writing program in pcapng (`shb_userappl`).
     pub application: Option<String>,
-    /// For pcapng: write no section and interfaces of its own; they are added as
-    /// [blocks](Writer::add_block).
+    /// For pcapng: whether the caller adds sections and interfaces as [blocks](Writer::add_block),
+    /// so that the writer writes none of its own.
     pub as_blocks: bool,
-    /// Compress and write in an encoder thread, concurrent with the caller. A write error is then
-    /// returned with a later packet, or by [`Writer::finish`].
+    /// Whether to compress and write in an encoder thread, concurrently with the caller. A write
+    /// error is then returned with a later packet, or by [`Writer::finish`].
     pub encoder_thread: bool,
-    /// Rename the file when it is created rather than when it is complete: for captures that are
-    /// read while they grow. In both cases an old file of that name is replaced, never overwritten.
+    /// Whether to rename the file when it is created rather than when it is complete: for captures
+    /// that are read while they grow. In both cases an old file with that name is replaced, never
+    /// overwritten.
     pub at_once: bool,
 }
 
 /// Writes packets to a capture.
 ///
-/// Call [`Writer::finish`] at the end: dropping a writer also writes the buffered bytes, but hides
-/// errors. After an error the new file is removed.
+/// Call [`Writer::finish`] at the end: dropping a writer also writes the buffered bytes, but
+/// ignores errors. After an error the new file is removed.
 pub struct Writer {
     file: PathBuf,
     output: Output,
-    /// Renames the file when complete; dropped after an error, which removes the file.
+    /// Renames the file when it is complete; dropped after an error, which removes the file.
     rename: Option<Rename>,
     format: Format,
     options: WriteOptions,
-    /// Bytes not yet passed to `output`.
+    /// Bytes that are not yet passed to `output`.
     buffer: Vec<u8>,
-    /// The link type of a pcap file, once it has a header.
+    /// The link type of a pcap file, once its header is written.
     link_type: Option<LinkType>,
-    /// Interfaces described in a pcapng file.
+    /// Interfaces that were described in a pcapng file.
     interfaces: HashMap<(u32, LinkType), u32>,
     packets: u64,
     bytes: u64,
@@ -83,15 +85,15 @@ impl std::fmt::Debug for Writer {
     }
 }
 
-/// Size of the write buffer.
+/// Size of the write buffer in bytes.
 const BUFFER: usize = 256 << 10;
 
-/// The snapshot length that libpcap writes for "all".
+/// The snap length that libpcap writes for "all".
 const SNAPLEN: u32 = 262_144;
 
 impl Writer {
-    /// Creates a file; its suffix `.gz`, `.zst`, `.xz` or `.lz4` selects the compression. `-` is
-    /// standard output. An old file of that name is replaced when the new one is complete: see
+    /// Creates a file; the suffix `.gz`, `.zst`, `.xz` or `.lz4` selects the compression. `-` is
+    /// standard output. An old file with that name is replaced when the new one is complete: see
     /// [`NewFile`].
     ///
     /// # Errors
@@ -167,11 +169,11 @@ impl Writer {
         writer
     }
 
-    /// Adds a packet.
+    /// Writes a packet.
     ///
     /// # Errors
-    /// [`Error::Io`] if writing fails; [`Error::Unsupported`] if pcap cannot represent it: a second
-    /// link type, or times before 1970 or after 2106 (pcapng: before 1970).
+    /// [`Error::Io`] if writing fails; [`Error::Unsupported`] if the format cannot represent it: in
+    /// pcap a second link type, or a time before 1970 or after 2106; in pcapng a time before 1970.
     pub fn write(&mut self, packet: &Packet<'_>) -> Result<(), Error> {
         let limit = self.options.snaplen.map_or(usize::MAX, |s| s as usize);
         let data = packet.data.get(..limit).unwrap_or(packet.data);
@@ -197,7 +199,7 @@ impl Writer {
         if self.buffer.len() >= BUFFER { self.drain() } else { Ok(()) }
     }
 
-    /// Writes the part of a pcap record before its data.
+    /// Writes the header of a pcap record.
     #[inline]
     fn record(&mut self, packet: &Packet<'_>, cap_len: u32) -> Result<(), Error> {
         if self.link_type != Some(packet.link_type) {
@@ -219,11 +221,11 @@ impl Writer {
             Some(Precision::Micros) => rest / 1_000,
             _ => rest,
         };
-        put(&mut self.buffer, &[secs, fraction, cap_len, packet.wire_len]);
+        put_words(&mut self.buffer, &[secs, fraction, cap_len, packet.wire_len]);
         Ok(())
     }
 
-    /// Writes the part of an enhanced packet block before its data.
+    /// Writes the part of an Enhanced Packet Block before its data.
     #[inline]
     fn block(&mut self, packet: &Packet<'_>, cap_len: u32) -> Result<(), Error> {
         let Ok(ticks) = u64::try_from(self.cut(packet.time).as_nanos()) else {
@@ -237,11 +239,11 @@ impl Writer {
         let len = ENHANCED + cap_len.next_multiple_of(4);
         let (high, low) = ((ticks >> 32) as u32, ticks as u32);
         let words = [pcapng::ENHANCED_PACKET, len, id, high, low, cap_len, packet.wire_len];
-        put(&mut self.buffer, &words);
+        put_words(&mut self.buffer, &words);
         Ok(())
     }
 
-    /// Adds a block of another pcapng file unchanged, with [`WriteOptions::as_blocks`].
+    /// Writes a block of another pcapng file unchanged; requires [`WriteOptions::as_blocks`].
     ///
     /// # Errors
     /// [`Error::Io`] if writing fails.
@@ -271,10 +273,10 @@ impl Writer {
             Some(Precision::Micros) => pcap::MAGIC_MICROS,
             _ => pcap::MAGIC_NANOS,
         };
-        // Version 2.4 in two halves of a word.
+        // Version 2.4 as two halves of a word.
         let version = 2 | 4 << 16;
         let words = [magic, version, 0, 0, self.snaplen(), u32::from(link_type.0)];
-        put(&mut self.buffer, &words);
+        put_words(&mut self.buffer, &words);
     }
 
     /// Writes the section header of a pcapng file: version 1.0, length unknown.
@@ -286,23 +288,24 @@ impl Writer {
         }
         let len = 28 + options.len() as u32;
         let words = [pcapng::SECTION, len, pcapng::ORDER_MAGIC, 1, u32::MAX, u32::MAX];
-        put(&mut self.buffer, &words);
+        put_words(&mut self.buffer, &words);
         self.buffer.extend_from_slice(&options);
-        put(&mut self.buffer, &[len]);
+        put_words(&mut self.buffer, &[len]);
     }
 
-    /// Describes an interface in a pcapng file.
+    /// Writes the description of an interface to a pcapng file.
     #[cold]
     fn interface(&mut self, key: (u32, LinkType)) -> u32 {
         let id = self.interfaces.len() as u32;
         self.interfaces.insert(key, id);
-        // Times in ns: option 9 of one byte. 20 bytes of block, 8 of this option, 4 of the end.
+        // Times in ns: option 9 of one byte. 20 bytes of block, 8 of this option, 4 of
+        // `opt_endofopt`.
         let len = 32;
         let words = [pcapng::INTERFACE, len, u32::from(key.1.0), self.snaplen()];
-        put(&mut self.buffer, &words);
+        put_words(&mut self.buffer, &words);
         option(&mut self.buffer, 9, &[9]);
         option(&mut self.buffer, 0, &[]);
-        put(&mut self.buffer, &[len]);
+        put_words(&mut self.buffer, &[len]);
         id
     }
 
@@ -316,7 +319,7 @@ impl Writer {
         self.checked(written)
     }
 
-    /// Writes the buffered bytes, so that a reader of a pipe sees them.
+    /// Writes the buffered bytes, so that a reader of a pipe receives them.
     ///
     /// # Errors
     /// [`Error::Io`] if writing fails.
@@ -326,7 +329,7 @@ impl Writer {
         self.checked(flushed)
     }
 
-    /// Ends the file, even one without packets.
+    /// Finishes the file, even if it has no packets.
     ///
     /// # Errors
     /// [`Error::Io`] if writing fails.
@@ -334,7 +337,7 @@ impl Writer {
         self.end()
     }
 
-    /// Removes the file and leaves an old one of its name, unless it was renamed at its creation.
+    /// Removes the file and keeps an old one with its name, unless it was renamed at its creation.
     pub fn discard(mut self) {
         self.rename = None;
     }
@@ -367,12 +370,12 @@ impl Writer {
         })
     }
 
-    /// Packets written so far.
+    /// Number of packets written so far.
     pub fn packets(&self) -> u64 {
         self.packets
     }
 
-    /// Bytes written so far, before compression.
+    /// Number of bytes written so far, before compression.
     pub fn bytes(&self) -> u64 {
         self.bytes + self.buffer.len() as u64
     }
@@ -390,16 +393,16 @@ impl Drop for Writer {
     }
 }
 
-/// Bytes of an enhanced packet block without its data and padding.
+/// Length of an Enhanced Packet Block without its data and padding.
 const ENHANCED: u32 = 32;
 
-fn put(buffer: &mut Vec<u8>, words: &[u32]) {
+fn put_words(buffer: &mut Vec<u8>, words: &[u32]) {
     for word in words {
         buffer.extend_from_slice(&word.to_le_bytes());
     }
 }
 
-/// Adds an option, padded to four bytes; values beyond 65,535 bytes are truncated.
+/// Appends an option, padded to four bytes; values of more than 65,535 bytes are truncated.
 fn option(buffer: &mut Vec<u8>, code: u16, value: &[u8]) {
     let len = u16::try_from(value.len()).unwrap_or(u16::MAX);
     buffer.extend_from_slice(&code.to_le_bytes());
@@ -409,7 +412,7 @@ fn option(buffer: &mut Vec<u8>, code: u16, value: &[u8]) {
 }
 
 impl Format {
-    /// The default format for a capture of this name.
+    /// The default format for a capture with this name.
     pub fn of_name(path: &Path) -> Self {
         by_suffix(path)
     }
@@ -479,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn microseconds_and_snaplen_when_asked() {
+    fn microseconds_and_snaplen_on_request() {
         let packet = Owned::new(1_999_999_999, b"abcdef");
         for name in ["x.pcap", "x.pcapng"] {
             let options = WriteOptions {
@@ -494,7 +497,7 @@ mod tests {
     }
 
     #[test]
-    fn pcap_refuses_what_it_cannot_hold() {
+    fn pcap_rejects_what_it_cannot_represent() {
         let sink = Shared::default();
         let mut writer = Writer::to_write(Box::new(sink), "x.pcap", WriteOptions::default());
         writer.write(&Owned::new(1, b"a").packet()).unwrap();
@@ -572,7 +575,7 @@ mod tests {
             let name = if ng { "x.pcapng" } else { "x.pcap" };
             let views: Vec<_> = packets.iter().map(Owned::packet).collect();
             let mut all = read(written(name, &views));
-            // Interfaces are renumbered in the order they appear.
+            // Interfaces are renumbered in the order of their first packets.
             for p in packets.iter_mut().chain(&mut all) {
                 p.interface = 0;
             }

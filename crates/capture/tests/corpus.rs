@@ -1,6 +1,6 @@
-//! Reads every capture of the conformance corpus and compares the packets with those that pcap-parser
-//! finds. Without the corpus the test prints a note and passes.
-// Tests may unwrap and print; the lints know that only of functions that are tests themselves.
+//! Reads every capture of the conformance corpus and compares the packets with those that
+//! pcap-parser returns. Without the corpus the test prints a note and passes.
+// Clippy allows unwrap in test functions, but not in their helper functions.
 #![allow(clippy::print_stderr, clippy::unwrap_used)]
 
 use std::fs;
@@ -57,7 +57,7 @@ fn ours(mut reader: Reader) -> (Vec<Seen>, Option<Error>) {
 fn theirs_pcap(bytes: &[u8]) -> Vec<Seen> {
     let (mut rest, header) = pcap::parse_pcap_header(bytes).unwrap();
     let unit = if header.is_nanosecond_precision() { 1 } else { 1_000 };
-    // The oracle returns bytes of a record beyond the snapshot length; libpcap and gannet do not.
+    // pcap-parser returns bytes of a record beyond the snap length; libpcap and gannet do not.
     let snaplen = header.snaplen;
     let limit = if (1..1 << 31).contains(&snaplen) { snaplen } else { u32::MAX };
     let mut all = Vec::new();
@@ -69,7 +69,7 @@ fn theirs_pcap(bytes: &[u8]) -> Vec<Seen> {
             (true, true) => panic!("no oracle for big-endian modified captures"),
         };
         let Ok((next, frame)) = frame else { return all };
-        // Fractions are signed in libpcap, and in gannet.
+        // libpcap and gannet treat fractions as signed.
         let fraction = i64::from(frame.ts_usec.cast_signed()) * unit;
         let time = i64::from(frame.ts_sec) * 1_000_000_000 + fraction;
         let kept = frame.caplen.min(limit) as usize;

@@ -1,7 +1,7 @@
-//! Community ID, version 1: a flow identifier that other tools compute equally.
+//! Community ID, version 1: a flow identifier shared by several network analysis tools.
 //!
-//! The base64 of the SHA-1 of seed, addresses, protocol and ports, lower endpoint first, as
-//! specified for the Community ID flow hash (Corelight, version 1).
+//! The base64 encoding of the SHA-1 of seed, addresses, protocol and ports, lower endpoint first,
+//! as specified for the Community ID flow hash (Corelight, version 1).
 
 use gannet_base::Addr;
 use gannet_base::ConnId;
@@ -15,14 +15,14 @@ const SCTP: u8 = 132;
 
 /// The Community ID of a connection.
 ///
-/// The specification includes SCTP's ports. A connection has none of them: they are zero, as in
+/// The specification hashes SCTP's ports. Connections do not record them: zeros are hashed, as in
 /// Zeek.
 pub(crate) fn community_id(conn: &Conn, seed: u16) -> String {
-    of(&conn.id, conn.proto, conn.ip_proto, seed)
+    compute(&conn.id, conn.proto, conn.ip_proto, seed)
 }
 
-/// The Community ID of a connection by the columns of its row in conn.log; `None` for protocols that the column `proto` does not
-/// name.
+/// The Community ID of a connection, computed from the columns of its row in conn.log; `None` if
+/// `proto` is unknown.
 pub fn community_id_of(id: &ConnId, proto: &str, seed: u16) -> Option<String> {
     let (proto, number) = match proto {
         "tcp" => (Proto::Tcp, gannet_wire::protocol::TCP),
@@ -31,10 +31,10 @@ pub fn community_id_of(id: &ConnId, proto: &str, seed: u16) -> Option<String> {
         "icmp" => (Proto::Icmp, gannet_wire::protocol::ICMP6),
         _ => return None,
     };
-    Some(of(id, proto, number, seed))
+    Some(compute(id, proto, number, seed))
 }
 
-fn of(id: &ConnId, proto: Proto, ip_proto: u8, seed: u16) -> String {
+fn compute(id: &ConnId, proto: Proto, ip_proto: u8, seed: u16) -> String {
     let (mut from, mut to) = ((id.orig_h, id.orig_p), (id.resp_h, id.resp_p));
     if from > to && !is_one_way(id, proto) {
         (from, to) = (to, from);
@@ -57,8 +57,9 @@ fn of(id: &ConnId, proto: Proto, ip_proto: u8, seed: u16) -> String {
     out
 }
 
-/// Whether it consists of ICMP messages without a reply: type and code stay in the order of the
-/// packet. For messages with a reply, the ports are the types of both.
+/// Whether the connection consists of ICMP messages without a reply. Then type and code keep the
+/// order of the packet; for messages with a reply, the two ports are the types of request and
+/// reply.
 fn is_one_way(id: &ConnId, proto: Proto) -> bool {
     const V4: [(u16, u16); 5] = [(8, 0), (13, 14), (15, 16), (10, 9), (17, 18)];
     const V6: [(u16, u16); 7] =

@@ -63,8 +63,8 @@ gannet_log::row! {
     }
 }
 
-/// The `tunnel_parents` column. Borrowed like the whole row: a column that must be dropped would
-/// force the row into memory.
+/// The `tunnel_parents` column. It borrows its values: an owned column, which must be dropped,
+/// would force the row into memory.
 pub(crate) struct Parents<'a>(pub(crate) &'a [Uid]);
 
 impl Value for Parents<'_> {
@@ -107,19 +107,19 @@ impl Value for Services<'_> {
 /// The `history` column.
 pub(crate) struct Letters<'a>(pub(crate) &'a [u8]);
 
-/// Histories up to this length are written without a check of the limit.
-const FEW_LETTERS: usize = 64;
+/// Maximum length of a history that is written without a check of the limit.
+const UNCHECKED_LETTERS: usize = 64;
 
 impl Value for Letters<'_> {
     const TYPE: Type = Type::Scalar("string");
 
     #[inline(always)]
     fn put<E: Encoder>(&self, e: &mut E) {
-        if self.0.len() <= FEW_LETTERS { e.plain(self.0) } else { e.string(self.0) }
+        if self.0.len() <= UNCHECKED_LETTERS { e.plain(self.0) } else { e.string(self.0) }
     }
 }
 
-/// The row of a connection; `local` states whether its two endpoints are local.
+/// The row of a connection; `local` states, for each endpoint, whether it is local.
 #[inline(always)]
 pub(crate) fn row<'a>(
     conn: &'a Conn,
@@ -190,7 +190,8 @@ fn tcp_state(conn: &Conn, tcp: &Tcp) -> &'static str {
     }
 }
 
-/// A SYN, then a RST of the originator, with no data of the originator between.
+/// Whether the history is a SYN of the originator, then its RST, without data of the originator in
+/// between.
 fn was_syn_then_reset(history: &[u8]) -> bool {
     let h = history.strip_prefix(b"^").unwrap_or(history);
     let Some(rest) = h.strip_prefix(b"S") else { return false };

@@ -1,12 +1,13 @@
-//! The dispatcher: the analysis on several threads.
+//! The dispatcher: analysis on several threads.
 //!
 //! The caller's thread is the *dispatcher*. It reads the addresses of each packet and assigns the
 //! packet to the *shard* that owns its host pair, in a *block*. Every shard receives every block,
-//! so that time advances equally in all of them, and analyses its own packets. Packets below the
-//! transport layer or about other host pairs go to the *global shard*, which runs in the
-//! dispatcher's thread: fragments, tunnels, DHCP, and connections that announce others. The packets
-//! it extracts belong to host pairs again and are passed with the block. A *merge* orders the rows.
-//! Idle threads, including the dispatcher, work on shards and merge: see [`crate::scheduler`].
+//! so that time advances equally in all of them, and analyzes its own packets. Packets below the
+//! transport layer and packets that affect other host pairs go to the *global shard*, which runs in
+//! the dispatcher's thread: fragments, tunnels, DHCP, and connections that announce others. The
+//! packets that it extracts belong to host pairs again and are sent with the block. A *merge*
+//! orders the rows. Idle threads, including the dispatcher, work on shards and the merge: see
+//! [`crate::scheduler`].
 //!
 //! Packets are not copied: blocks share the mapped file or the buffer that contains them.
 
@@ -53,23 +54,23 @@ use crate::shard::clock::CLOSING;
 use crate::shard_task::ShardTask;
 use crate::state::State;
 
-/// The most shards.
+/// Maximum number of shards.
 pub(crate) const MAX_SHARDS: usize = u8::MAX as usize;
 
-/// The dispatcher's handle to the shards and the merge.
+/// The dispatcher, with its handle to the shards and the merge.
 pub(crate) struct Dispatcher {
     global: Shard,
     shards: usize,
     threads: Threads,
-    /// Blocks that the shards use or used.
+    /// All blocks, in use or free for reuse.
     blocks: Vec<Arc<Block>>,
-    /// The latest time of all packets so far.
+    /// Maximum time of all packets so far.
     latest: Time,
-    /// Number of the last packet that was analysed, where events have a listener.
+    /// Number of the last analyzed packet; recorded only if events have a listener.
     last: u64,
 }
 
-/// The scheduler, and the threads that work in addition to the caller's.
+/// The scheduler, and the worker threads besides the caller's thread.
 struct Threads {
     shared: Arc<Shared>,
     workers: Workers,
@@ -82,18 +83,18 @@ impl Drop for Threads {
 }
 
 impl Threads {
-    /// Starts a thread, whose home is the `n`th shard.
+    /// Starts a worker thread, whose home is the `n`-th shard.
     fn start(&mut self, n: usize) -> io::Result<()> {
         let shared = Arc::clone(&self.shared);
         self.workers.start(format!("worker {n}"), move || {
-            // No thread waits for one that has panicked.
+            // Wakes the threads that wait for the result of a panicked thread.
             let _guard = OnPanic(|| shared.stop());
             shared.work(n, |_| false);
         })
     }
 
-    /// Leaves the threads to end by themselves once all is done: the allocator releases their
-    /// memory, which takes a while. Propagates a panic of a thread.
+    /// Detaches the threads, which end once all work is done: freeing their memory takes a while.
+    /// Propagates a panic of a thread.
     fn leave(mut self) {
         if self.shared.is_stopped() {
             self.workers.join();
@@ -116,8 +117,8 @@ impl Dispatcher {
         Ok(dispatcher)
     }
 
-    /// The same, with events of `interest` for a listener behind the merge. There are fewer threads where the system
-    /// has none.
+    /// Like [`Self::new`], but the merge passes events of `interest` to a listener. Runs with fewer
+    /// threads if the system cannot start all of them.
     pub(crate) fn with_listener(
         options: &Options,
         threads: usize,
@@ -143,7 +144,7 @@ impl Dispatcher {
         shared.listen(affinity == ThreadAffinity::Caller);
         let outbox = Box::new(Outbox { shards, ..Outbox::default() });
         let mut dispatcher = Self::of(record(Role::Global(outbox)), shards, shared);
-        // The threads that did start, and the caller's, do all the work.
+        // If some threads could not be started, the others and the caller's thread do all the work.
         let _ = dispatcher.start();
         dispatcher
     }
@@ -153,21 +154,21 @@ impl Dispatcher {
         Self { global, shards, threads, blocks: Vec::new(), latest: Time::ZERO, last: 0 }
     }
 
-    /// Starts all threads but the caller's.
+    /// Starts the worker threads.
     fn start(&mut self) -> io::Result<()> {
         (1..self.shards).try_for_each(|n| self.threads.start(n))
     }
 
-    /// A capture was read to its end: records the event of that, where events have a listener.
+    /// Records the event for the end of a capture, if events have a listener.
     pub(crate) fn end_capture(&mut self, path: &str) {
         if self.global.env.logs.events.any() {
-            self.global.note_last(std::mem::take(&mut self.last));
+            self.global.record_last(std::mem::take(&mut self.last));
             self.global.env.logs.set_key(CLOSING);
             self.global.raise_capture_end(path);
         }
     }
 
-    /// Dispatches the next packets; only those that pass the filter are analysed.
+    /// Dispatches the next packets; only packets that pass the filter are analyzed.
     pub(crate) fn batch(
         &mut self,
         batch: &Batch<'_>,
@@ -181,12 +182,12 @@ impl Dispatcher {
         filling.begin(batch, self.shards);
         if let Role::Global(outbox) = &mut self.global.role {
             let bytes = batch.bytes();
-            outbox.memory = (bytes.as_ptr().addr(), bytes.len());
-            outbox.found = std::mem::take(&mut filling.found);
+            outbox.block_memory = (bytes.as_ptr().addr(), bytes.len());
+            outbox.extracted = std::mem::take(&mut filling.extracted);
         }
         self.assign(batch, filling, packet_filter);
         if let Role::Global(outbox) = &mut self.global.role {
-            filling.found = std::mem::take(&mut outbox.found);
+            filling.extracted = std::mem::take(&mut outbox.extracted);
         }
         let (written, goes_on) = self.threads.shared.add(&block, &mut self.global);
         self.blocks.push(block);
@@ -196,19 +197,19 @@ impl Dispatcher {
         written
     }
 
-    /// Analyses all blocks and writes all complete rows.
+    /// Analyzes all blocks and writes all complete rows.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         let written = self.threads.shared.write_out();
         self.release();
         written
     }
 
-    /// Returns the memory of packets that all shards have analysed to its owner.
+    /// Releases the packet data of blocks that all shards have analyzed.
     fn release(&mut self) {
         self.blocks.iter_mut().filter_map(Arc::get_mut).for_each(Block::release);
     }
 
-    /// Advances the time of all shards, as a packet of this number would.
+    /// Advances the time of all shards, as a packet with this number and time would.
     pub(crate) fn advance(&mut self, number: u64, time: Time) -> io::Result<()> {
         let mut block = self.free_block();
         let Some(filling) = Arc::get_mut(&mut block) else { return Ok(()) };
@@ -227,7 +228,7 @@ impl Dispatcher {
         written
     }
 
-    /// Analyses all blocks, then calls `work` with the logs; `None` if there are none any more.
+    /// Analyzes all blocks, then calls `work` with the logs; `None` if the logs are closed.
     pub(crate) fn with_logs<T>(
         &mut self,
         work: impl FnOnce(&mut Logs) -> T,
@@ -237,14 +238,14 @@ impl Dispatcher {
         done
     }
 
-    /// Analyses all blocks, then sums up what all shards hold.
+    /// Analyzes all blocks, then returns the sum of the gauges of all shards.
     pub(crate) fn gauge(&mut self) -> Gauge {
         let mut gauge = self.threads.shared.gauge();
-        gauge.add(&Gauge::of(&mut self.global));
+        gauge.add(&Gauge::measure(&mut self.global));
         gauge
     }
 
-    /// Assigns the packets of a batch to shards and runs the global shard on its packets.
+    /// Assigns the packets of a batch to shards and processes those of the global shard.
     fn assign(
         &mut self,
         batch: &Batch<'_>,
@@ -252,10 +253,10 @@ impl Dispatcher {
         packet_filter: &mut PacketFilter<'_>,
     ) {
         let Self { global, shards, .. } = self;
-        let mut times = Times { latest: self.latest, are_in_order: true };
+        let mut times = PacketTimes { latest: self.latest, are_in_order: true };
         let mut at = 0;
-        let mut notes = global.env.logs.events.any() && global.notes_packets();
-        let is_quick = packet_filter.is_open() && !global.has_filter() && !notes;
+        let mut records_others = global.env.logs.events.any() && global.records_packets();
+        let is_quick = packet_filter.is_open() && !global.has_filter() && !records_others;
         loop {
             let mut is_global = false;
             if is_quick {
@@ -263,13 +264,13 @@ impl Dispatcher {
             }
             let Some(packet) = batch.get(at) else { break };
             if !packet_filter.passes(&packet) || !global.passes(&packet) {
-                block.leave(at);
+                block.skip_packet(at);
             } else if !is_global
                 && let Some(part) = owner_of(&packet, &global.env.global_ports, *shards)
             {
-                if notes {
-                    global.note_packet(packet.number, packet.time);
-                    notes = global.notes_packets();
+                if records_others {
+                    global.record_packet(packet.number, packet.time);
+                    records_others = global.records_packets();
                 }
                 global.pass(packet.number, packet.time);
                 block.assign(at, part);
@@ -280,33 +281,32 @@ impl Dispatcher {
             at += 1;
         }
         if global.env.logs.events.any() {
-            // Empty packets count, those that are filtered out do not.
-            let is_begun = |at: &usize| {
+            // Empty packets count as received, filtered packets do not.
+            let is_counted = |at: &usize| {
                 let is_empty = |p: &Packet<'_>| p.data.is_empty() || p.wire_len == 0;
                 !block.is_unowned(*at) || batch.get(*at).is_some_and(|packet| is_empty(&packet))
             };
-            let last = (0..batch.len()).rev().find(is_begun);
+            let last = (0..batch.len()).rev().find(is_counted);
             self.last = last.and_then(|at| batch.get(at)).map_or(self.last, |packet| packet.number);
         }
         if !times.are_in_order {
-            block.note_latest(self.latest);
+            block.store_latest(self.latest);
         }
         self.latest = times.latest;
     }
 
-    /// A block that no shard reads any more.
+    /// Returns a block that no shard uses.
     fn free_block(&mut self) -> Arc<Block> {
         let free = self.blocks.iter().position(|b| Arc::strong_count(b) == 1);
         free.map(|i| self.blocks.swap_remove(i)).unwrap_or_default()
     }
 
-    /// The end of input. Returns the number of connections, the state report and the written
-    /// streams.
+    /// Ends the input. Returns the number of connections, the state report and the written streams.
     pub(crate) fn finish(self) -> io::Result<(u64, State, Vec<StreamCount>)> {
         let Self { mut global, shards, threads, last, .. } = self;
         let now = global.now;
         if global.env.logs.events.any() {
-            global.note_last(last);
+            global.record_last(last);
         }
         threads.shared.end(ShardTask::new(shards, global));
         threads.shared.work(0, |_| false);
@@ -329,15 +329,15 @@ fn close(ended: Ended, now: Time) -> io::Result<(u64, State, Vec<StreamCount>)> 
     Ok((connections, state, counts))
 }
 
-/// Times of packets.
+/// Packet times of a batch.
 #[derive(Clone, Copy)]
-struct Times {
+struct PacketTimes {
     latest: Time,
-    /// Whether no packet was earlier than a previous one.
+    /// Whether the times never decreased.
     are_in_order: bool,
 }
 
-impl Times {
+impl PacketTimes {
     #[inline]
     fn note(&mut self, time: Time) {
         self.are_in_order &= time >= self.latest;
@@ -345,16 +345,17 @@ impl Times {
     }
 }
 
-/// Assigns packets from index `at` on to their shards, while they certainly belong to one host pair and
-/// no timer is due. Returns the index of the first other packet, and whether the global shard may need it.
-// A separate function, so that its loop keeps everything in registers.
+/// Assigns packets from index `at` on to their shards, while each certainly belongs to one host
+/// pair and no timer is due. Returns the index of the first other packet, and whether the global
+/// shard may own it.
+// A separate function, so that the compiler keeps all variables of the loop in registers.
 #[inline(never)]
 fn assign_own(
     (global, shards): (&mut Shard, usize),
     batch: &Batch<'_>,
     mut at: usize,
     block: &mut Block,
-    times: &mut Times,
+    times: &mut PacketTimes,
 ) -> (usize, bool) {
     let (ports, mut noted) = (&global.env.global_ports, *times);
     let mut is_global = false;
@@ -379,29 +380,29 @@ fn assign_own(
     (at, is_global)
 }
 
-/// The global shard processes a packet of a block; returns whether the packet is not empty.
+/// Processes a packet of a block in the global shard; returns whether the packet is not empty.
 #[cold]
 fn globals(global: &mut Shard, packet: &Packet<'_>, at: usize, block: &mut Block) -> bool {
     let mut before = 0;
     if let Role::Global(outbox) = &mut global.role {
         outbox.index = at as u32;
-        before = outbox.found.handed.len();
+        before = outbox.extracted.packets.len();
     }
     global.packet::<true>(packet);
     if let Role::Global(outbox) = &global.role {
-        let handed = outbox.found.handed.iter().skip(before);
-        handed.for_each(|handed| block.assign_handed(at, handed.part));
+        let extracted = outbox.extracted.packets.iter().skip(before);
+        extracted.for_each(|packet| block.assign_extracted(at, packet.shard));
     }
-    // An empty packet does not advance time either.
+    // An empty packet does not advance time.
     let is_none = packet.data.is_empty() || packet.wire_len == 0;
     if is_none {
-        block.leave(at);
+        block.skip_packet(at);
     }
     !is_none
 }
 
-/// The shard that owns a packet, if it certainly belongs to one host pair: no weird so far, no
-/// fragment, no tunnel, and no protocol of the global shard.
+/// Returns the shard that owns a packet, if the packet certainly belongs to one host pair: no
+/// weird, no fragment, no tunnel, and no protocol of the global shard.
 #[inline]
 fn owner_of(packet: &Packet<'_>, ports: &GlobalPorts, shards: usize) -> Option<u8> {
     let (link_type, data) = (packet.link_type.0, packet.data);
@@ -421,7 +422,7 @@ fn owner_of(packet: &Packet<'_>, ports: &GlobalPorts, shards: usize) -> Option<u
     (!is_global).then(|| owner(src, dst, shards))
 }
 
-/// Fast path for the usual packets.
+/// Fast path for packets that have an outline.
 #[inline(always)]
 fn owner_of_outline(
     outline: Outline<'_>,
@@ -439,13 +440,13 @@ fn owner_of_outline(
     (!is_global).then(|| owner_v4(src, dst, shards))
 }
 
-/// The same for any packet.
+/// Like [`owner_of_outline`], but for any packet.
 fn owner_of_decoded(packet: &Packet<'_>, ports: &GlobalPorts, shards: usize) -> Option<u8> {
     let (mut is_faulty, link) = (false, packet.link_type.0);
-    let odd = &mut |_| is_faulty = true;
-    let decoded = gannet_wire::decode_with(link, packet.data, packet.wire_len, odd).ok()?;
+    let faults = &mut |_| is_faulty = true;
+    let decoded = gannet_wire::decode_with(link, packet.data, packet.wire_len, faults).ok()?;
     let Datagram { ip, transport } = decoded.datagram()?;
-    // A header behind that of IPv6 may name other hosts.
+    // A header after the IPv6 header may name other hosts.
     let has_more = ip.fragment.is_some() || ip.version == 6 && ip.header_len > 40;
     if is_faulty || has_more {
         return None;
@@ -475,7 +476,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headers_behind_that_of_ipv6_are_the_global_shards_whatever_its_addresses() {
+    fn packets_with_ipv6_extension_headers_belong_to_the_global_shard() {
         let owned = |next, addr: [u8; 16]| {
             let head = [0x60, 0, 0, 0, 0, 16, next, 64];
             let data = [&head[..], &addr, &addr, &[17, 0, 0, 1, 0, 0, 0, 7], &[9; 8]].concat();
@@ -493,7 +494,7 @@ mod tests {
         let mapped = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, 1];
         for addr in [mapped, [0x20; 16]] {
             assert!(owned(protocol::ICMP6, addr));
-            // A fragment, and destination options that may hold a home address.
+            // A fragment, and destination options, which may contain a home address.
             assert!(
                 !owned(protocol::IPV6_FRAGMENT, addr) && !owned(protocol::IPV6_DEST_OPTIONS, addr)
             );

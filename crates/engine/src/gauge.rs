@@ -1,31 +1,31 @@
-//! What an analysis has at one moment: for statistics while it goes on.
+//! The current amounts of state of an analysis, for periodic statistics.
 
 use gannet_base::Proto;
 
 use crate::shard::Shard;
 use crate::state::State;
 
-/// What an analysis has at one moment.
+/// The current amounts of state of an analysis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Gauge {
-    /// Connections so far.
+    /// Number of connections since the start.
     pub connections: u64,
-    /// Connections at the moment: TCP, UDP, ICMP.
+    /// Open connections: TCP, UDP, ICMP.
     pub active: [u64; 3],
-    /// Timers.
+    /// Pending timers.
     pub timers: u64,
-    /// Files in transit.
+    /// Open files.
     pub files: u64,
-    /// Bytes of TCP streams that wait above holes.
+    /// Bytes buffered for TCP reassembly.
     pub reassembly: u64,
-    /// Bytes of fragments.
+    /// Bytes of buffered IP fragments.
     pub fragments: u64,
-    /// What was kept at the most, and given up for a limit.
+    /// Maxima since the start, and what was discarded at limits.
     pub state: State,
 }
 
 impl Gauge {
-    pub(crate) fn of(shard: &mut Shard) -> Self {
+    pub(crate) fn measure(shard: &mut Shard) -> Self {
         let mut active = [0; 3];
         for (_, slot) in shard.table.iter() {
             let of = match slot.conn.proto {
@@ -41,7 +41,7 @@ impl Gauge {
             active,
             timers: shard.timers.len() as u64,
             files: shard.env.files.len() as u64,
-            reassembly: shard.evictor.held() as u64,
+            reassembly: shard.evictor.buffered() as u64,
             fragments: shard.fragments.bytes() as u64,
             state: shard.evictor.report,
         }

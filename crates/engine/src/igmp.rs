@@ -1,4 +1,4 @@
-//! IGMP, for listeners of its events and as Zeek with Spicy reads it.
+//! IGMP: events for listeners, and the treatment of its packets by Zeek with Spicy.
 
 use gannet_base::Addr;
 use gannet_capture::Packet;
@@ -37,7 +37,8 @@ impl Shard {
             || events.wants::<IgmpReport3<'_>>()
     }
 
-    /// Processes a message. Returns whether it belongs to no connection: where Zeek with Spicy reads it.
+    /// Processes a message. Returns whether the message belongs to no connection, as in Zeek with
+    /// Spicy.
     #[cold]
     pub(crate) fn igmp(&mut self, ip: &Ip<'_>, encapsulation: &Encapsulation) -> bool {
         let is_read = self.options.inner_protocols && self.options.scripted;
@@ -54,7 +55,7 @@ impl Shard {
         is_read
     }
 
-    /// Raises the events of messages, when their packet is done.
+    /// Raises the events of the packet's messages after the packet was processed.
     #[cold]
     pub(crate) fn raise_igmp(&mut self, packet: &Packet<'_>) {
         for (source, payload) in std::mem::take(&mut self.groups) {
@@ -91,7 +92,7 @@ impl Shard {
     }
 }
 
-/// Records as events have them.
+/// Converts group records to the form of events.
 fn groups(records: Records<'_>) -> Vec<IgmpGroup<'_>> {
     records.map(group).collect()
 }

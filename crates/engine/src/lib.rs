@@ -1,21 +1,23 @@
 //! The engine: combines the stages; packets in, rows out.
 //!
 //! [`Engine`] receives batches of packets. Its shard parses each packet through the layers (link,
-//! IP, fragments, tunnels, transport), finds the connection, drives its TCP state and its
-//! analyzers, and writes the rows of connections that end. Time is packet time: a timer fires when
-//! it is due, before the first packet that is not older, so that rows do not depend on the sizes of
-//! batches.
+//! IP, fragments, tunnels, transport), finds the connection, updates its TCP state, runs its
+//! analyzers, and writes the rows of connections that end. Time is packet time: a due timer fires
+//! before the first packet that is not older, so that rows do not depend on batch sizes.
 
 mod block;
 mod community_id;
 mod conn_log;
 mod dispatcher;
+mod dissect;
+mod dissect_transport;
+mod dissect_tunnel;
 mod gauge;
 mod igmp;
+mod index_reporter;
 mod limits;
 mod lookahead;
 mod merge;
-mod notes;
 mod options;
 mod packet_events;
 mod packet_filter;
@@ -31,9 +33,6 @@ mod stats;
 mod tests;
 mod tunnel_events;
 mod tunnels;
-mod walk;
-mod walk_transport;
-mod walk_tunnel;
 mod weirds;
 
 use std::io;
@@ -55,11 +54,11 @@ pub use gannet_files::Extractable;
 pub use gannet_files::Extracted;
 pub use gannet_protocols::policy::Assets;
 pub use gauge::Gauge;
+pub use index_reporter::ConnectionObserver;
+pub use index_reporter::PacketIndex;
+pub use index_reporter::ShardIndex;
 pub use limits::Limit;
 pub use limits::Limits;
-pub use notes::Births;
-pub use notes::PacketIndex;
-pub use notes::ShardIndex;
 pub use options::Options;
 pub use options::Statistics;
 pub use state::Memory;
@@ -88,7 +87,7 @@ pub fn events() -> impl Iterator<Item = &'static Decl> {
     gannet_protocols::events::all()
 }
 
-/// The analyzers of protocols: the name in analyzer.log, and the name of the tag in Zeek's scripts.
+/// The protocol analyzers: the name in analyzer.log, and the name of the tag in Zeek's scripts.
 pub fn analyzers() -> impl Iterator<Item = (&'static str, &'static str)> {
     gannet_protocols::Tag::ALL.iter().map(|tag| (tag.name(), tag.zeek_name()))
 }
@@ -100,7 +99,7 @@ pub struct Engine {
     statistics: Statistics,
 }
 
-/// How the analysis runs.
+/// How an analysis is executed.
 enum Work {
     /// In the caller's thread.
     Alone(Box<Shard>),
@@ -118,8 +117,9 @@ impl Engine {
         }
     }
 
-    /// A new analysis whose events of `interest` go to `listener`, in the order of packets. It has several threads if the
-    /// listener's [thread affinity](Listener::affinity) and the events allow that.
+    /// A new analysis that passes events of `interest` to `listener`, in packet order. It uses
+    /// several threads if the listener's [thread affinity](Listener::affinity) and the events allow
+    /// that.
     pub fn with_listener(
         options: Options,
         interest: Interest,
@@ -130,7 +130,7 @@ impl Engine {
         Self { filter, work, statistics: Statistics::default() }
     }
 
-    /// Analyses the next packets.
+    /// Analyzes the next packets.
     ///
     /// # Errors
     /// If a log cannot be written.
@@ -146,7 +146,7 @@ impl Engine {
         done
     }
 
-    /// Analyses all packets received so far and writes all complete rows to their files, however
+    /// Analyzes all packets received so far and writes all complete rows to their files, however
     /// few: for slow input.
     ///
     /// # Errors
@@ -161,8 +161,8 @@ impl Engine {
         }
     }
 
-    /// Start of the earliest connection that is open, [`Time::MAX`] if there is none; `None` where several threads have
-    /// them. Looks at every connection.
+    /// Start of the earliest open connection, [`Time::MAX`] if none is open; `None` if several
+    /// threads hold connections. Takes time proportional to the number of connections.
     pub fn earliest_open(&self) -> Option<Time> {
         match &self.work {
             Work::Alone(shard) => Some(shard.earliest_open()),
@@ -170,8 +170,8 @@ impl Engine {
         }
     }
 
-    /// Advances time to `time` without a packet: runs what is due. `number` is the number of a packet that does not
-    /// exist, greater than all before.
+    /// Advances time to `time` without a packet and runs due timers. `number` is a packet number
+    /// greater than that of any packet so far.
     ///
     /// # Errors
     /// If a log cannot be written.
@@ -185,7 +185,7 @@ impl Engine {
         }
     }
 
-    /// Analyses all packets received so far, then calls `work` with the logs.
+    /// Analyzes all packets received so far, then calls `work` with the logs.
     ///
     /// # Errors
     /// If a log cannot be written.
@@ -199,20 +199,20 @@ impl Engine {
         }
     }
 
-    /// Analyses all packets received so far, then returns what the analysis holds.
+    /// Analyzes all packets received so far, then returns the current amounts of state.
     pub fn gauge(&mut self) -> Gauge {
         match &mut self.work {
             Work::Split(dispatcher) => dispatcher.gauge(),
-            Work::Alone(shard) => Gauge::of(shard),
+            Work::Alone(shard) => Gauge::measure(shard),
         }
     }
 
-    /// Counts of packets so far.
+    /// Packet counts so far.
     pub fn statistics(&self) -> &Statistics {
         &self.statistics
     }
 
-    /// A capture was read to its end: raises the event of that, where events have a listener.
+    /// Raises the event for the end of a capture, if events have a listener.
     pub fn end_capture(&mut self, path: &str) {
         match &mut self.work {
             Work::Alone(shard) => shard.raise_capture_end(path),
@@ -220,7 +220,7 @@ impl Engine {
         }
     }
 
-    /// The end of input: logs every open connection and closes the logs. Returns the statistics.
+    /// Ends the input: logs every open connection and closes the logs. Returns the statistics.
     ///
     /// # Errors
     /// If a log cannot be written.
@@ -238,13 +238,13 @@ impl Engine {
     }
 }
 
-/// Analyses the packets of a batch that pass the filter in one thread.
+/// Analyzes the packets of a batch that pass the filter, in one thread.
 fn alone(
     shard: &mut Shard,
     batch: &Batch<'_>,
     packet_filter: &mut PacketFilter<'_>,
 ) -> io::Result<()> {
-    // Nothing of that changes while no event has a listener.
+    // The shard stays unobserved for the whole batch.
     if shard.is_unobserved() {
         each::<false>(shard, batch, packet_filter);
     } else {
@@ -253,7 +253,7 @@ fn alone(
     shard.check()
 }
 
-/// Analyses each packet of a batch that passes the filter. `EVENTS`: an event may have a listener.
+/// Analyzes each packet of a batch that passes the filter. `EVENTS`: an event may have a listener.
 #[inline]
 fn each<const EVENTS: bool>(
     shard: &mut Shard,
@@ -301,9 +301,9 @@ impl Work {
     }
 }
 
-/// Why one thread analyzes with these options, where nothing listens to events; `None` where several do.
+/// Why these options require a single thread, without listeners for events; `None` if they do not.
 pub fn why_one_thread(options: &Options) -> Option<String> {
-    // Which connections end early depends on all others.
+    // Which connections are evicted depends on all other connections.
     let limits = &options.limits;
     if options.threads <= 1 {
         return Some("the capture is small, or it was asked for".to_owned());
@@ -316,7 +316,7 @@ pub fn why_one_thread(options: &Options) -> Option<String> {
     Some(format!("{}.log is about the whole traffic", log.path))
 }
 
-/// Whether several threads may analyze.
+/// Whether these options allow several threads.
 fn may_split(options: &Options) -> bool {
     why_one_thread(options).is_none()
 }

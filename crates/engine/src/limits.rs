@@ -14,37 +14,38 @@ pub struct Limit {
     pub bytes: bool,
     /// The default; [`u64::MAX`] means unlimited.
     pub default: u64,
-    /// The least value that the analysis obeys.
-    pub least: u64,
-    /// The greatest value that the analysis obeys; [`u64::MAX`] where it may be unlimited.
-    pub most: u64,
+    /// Minimum accepted value.
+    pub min: u64,
+    /// Maximum accepted value; [`u64::MAX`] if the limit may be unlimited.
+    pub max: u64,
     /// What is limited, and what happens beyond the limit.
-    pub what: &'static str,
-    /// The weird or the line of the statistics that reports it.
+    pub description: &'static str,
+    /// The weird or the line of the statistics that reports that the limit was reached.
     pub reported_by: &'static str,
 }
 
 impl Limit {
-    /// Whether the analysis obeys this value.
+    /// Whether the value is in the accepted range.
     pub fn accepts(&self, value: u64) -> bool {
-        (self.least..=self.most).contains(&value)
+        (self.min..=self.max).contains(&value)
     }
 
-    /// The values that the analysis obeys, in words.
+    /// The accepted range, in words.
     pub fn range(&self) -> String {
-        match self.most {
-            NONE if self.bytes && self.least > 0 && self.least.is_multiple_of(1 << 20) => {
-                format!("{}M or more", self.least >> 20)
+        match self.max {
+            NONE if self.bytes && self.min > 0 && self.min.is_multiple_of(1 << 20) => {
+                format!("{}M or more", self.min >> 20)
             }
-            NONE => format!("{} or more", self.least),
-            most => format!("{} to {most}", self.least),
+            NONE => format!("{} or more", self.min),
+            max => format!("{} to {max}", self.min),
         }
     }
 }
 
 const NONE: u64 = u64::MAX;
 
-/// An analysis of no connection takes a good part of this: with less, each connection would end with its first packet.
+/// Minimum of the state limit, in bytes. An analysis without connections uses a good part of it:
+/// with less, each connection would be evicted after its first packet.
 const STATE: u64 = 1 << 20;
 
 const TUNNELS: u64 = gannet_wire::MAX_TUNNEL_DEPTH as u64;
@@ -55,7 +56,7 @@ macro_rules! limits {
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub struct Limits {
             $(#[doc = $what] pub $field: u64,)*
-            /// What may wait at one connection, by protocol.
+            /// Limits of pending data of one connection, by protocol.
             pub pending: Pending,
         }
 
@@ -65,31 +66,32 @@ macro_rules! limits {
             }
         }
 
-        /// Limits that are about no protocol.
+        /// Limits that apply to all protocols.
         const COMMON: &[Limit] = &[$(Limit {
-            name: $name, bytes: $bytes, default: $default, least: *$range.start(), most: *$range.end(),
-            what: $what, reported_by: $reported_by,
+            name: $name, bytes: $bytes, default: $default, min: *$range.start(), max: *$range.end(),
+            description: $what, reported_by: $reported_by,
         }),*];
 
         impl Limits {
             /// The value for "unlimited".
             pub const NONE: u64 = NONE;
 
-            /// All limits: those that protocols declare come last.
+            /// All limits; those declared by protocols come last.
             pub fn all() -> impl Iterator<Item = Limit> {
                 let of_protocol = |limit: &'static descriptor::Limit| Limit {
                     name: limit.name,
                     bytes: false,
                     default: limit.default as u64,
-                    least: 1,
-                    most: NONE,
-                    what: limit.what,
+                    min: 1,
+                    max: NONE,
+                    description: limit.what,
                     reported_by: limit.reported_by,
                 };
                 COMMON.iter().copied().chain(Pending::limits().map(move |(_, l)| of_protocol(l)))
             }
 
-            /// Sets the limit of this name; returns whether there is one and it [accepts](Limit::accepts) the value.
+            /// Sets the limit with this name; returns whether it exists and
+            /// [accepts](Limit::accepts) the value.
             pub fn set(&mut self, name: &str, value: u64) -> bool {
                 if !Self::all().any(|limit| limit.name == name && limit.accepts(value)) {
                     return false;
@@ -141,7 +143,7 @@ impl Limits {
         }
     }
 
-    /// Most bytes of fragments: at most a fraction of a limited state.
+    /// Limits of buffered fragments: at most a fraction of the state limit.
     pub(crate) fn fragments(&self) -> FragmentLimits {
         FragmentLimits {
             datagrams: size(self.datagrams),
@@ -149,12 +151,13 @@ impl Limits {
         }
     }
 
-    /// Bytes above holes of one host pair's connections.
+    /// Maximum number of bytes buffered for reassembly by the connections of one host pair.
     pub(crate) fn reassembly(&self) -> usize {
         size(self.reassembly)
     }
 
-    /// Bytes above holes of all connections: a fraction of a limited state.
+    /// Maximum number of bytes buffered for reassembly by all connections: at most a fraction of
+    /// the state limit.
     pub(crate) fn reassembly_of_all(&self) -> usize {
         if self.state == NONE { usize::MAX } else { size(self.state / 4) }
     }
@@ -179,7 +182,7 @@ mod tests {
         let (ours, theirs) = (limits.streams(), tcp::Limits::default());
         assert_eq!(ours.above_hole_without_acks, theirs.above_hole_without_acks);
         assert_eq!(ours.without_further_acks, theirs.without_further_acks);
-        assert_eq!(limits.files(), gannet_files::FileOptions::default().most);
+        assert_eq!(limits.files(), gannet_files::FileOptions::default().max_per_pair);
     }
 
     #[test]
@@ -188,7 +191,7 @@ mod tests {
         for limit in Limits::all() {
             let row = manual.lines().find(|l| l.starts_with(&format!("| `{}` |", limit.name)));
             let row = row.unwrap_or_else(|| panic!("{} is not in the manual", limit.name));
-            assert!(row.contains(limit.what) && row.contains(limit.reported_by), "{row}");
+            assert!(row.contains(limit.description) && row.contains(limit.reported_by), "{row}");
         }
     }
 
@@ -207,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_are_not_obeyed_are_refused() {
+    fn values_out_of_range_are_rejected() {
         let mut limits = Limits::default();
         for (name, value) in [
             ("tunnel-depth", TUNNELS + 1),
@@ -228,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limited_state_limits_what_it_contains() {
+    fn the_state_limit_bounds_other_limits() {
         let limits = Limits { state: 800, ..Limits::default() };
         assert_eq!((limits.fragments().bytes, limits.reassembly_of_all()), (100, 200));
     }

@@ -1,8 +1,8 @@
 //! Lookahead: prefetching the connections of the next packets.
 //!
-//! With many connections, finding one reads uncached memory. Looking at the addresses of a packet
-//! some packets ahead gives the addresses of that memory early enough to prefetch it. Packets without
-//! an outline are not prefetched.
+//! With many connections, a lookup reads uncached memory. The lookahead computes the connection key
+//! of a packet some packets ahead and prefetches that memory. Packets without an outline are not
+//! prefetched.
 
 use gannet_base::Addr;
 use gannet_base::ConnId;
@@ -10,14 +10,14 @@ use gannet_capture::Packet;
 use gannet_flow::Key;
 use gannet_wire::Outline;
 
-/// Distance of the lookahead in packets: the time of a few cache misses.
+/// Distance of the lookahead in packets: about the duration of a few cache misses.
 pub(crate) const AHEAD: usize = 6;
 
-/// Size of a hash table that stays in the second-level cache: below it, the lookahead costs more
-/// than it gains.
+/// Size in bytes of a hash table that fits into the second-level cache: below it, the lookahead
+/// costs more than it saves.
 pub(crate) const NEAR: usize = 512 << 10;
 
-/// The connection key of a packet that has an outline.
+/// The connection key of a packet, if the packet has an outline.
 #[inline]
 pub(crate) fn key(packet: &Packet<'_>) -> Option<Key> {
     let outline = Outline::of(packet.link_type.0, packet.data)?;
@@ -68,9 +68,9 @@ mod tests {
             Time::ZERO,
         );
         let hash = table.hash(&Key::new(&id, 17, false));
-        let place = table.insert(hash, gannet_flow::Slot::new(conn, None, (), 1, false));
+        let index = table.insert(hash, gannet_flow::Slot::new(conn, None, (), 1, false));
         let key = look(&data).unwrap();
-        assert_eq!(table.find(table.hash(&key), &key).map(|f| f.index), Some(place));
+        assert_eq!(table.find(table.hash(&key), &key).map(|f| f.index), Some(index));
         assert!(look(&data[1..]).is_none());
     }
 }

@@ -1,4 +1,4 @@
-//! The merge: orders rows and makes the decisions that need all shards.
+//! The merge: orders the rows of all shards and makes the decisions that need all shards.
 
 use std::collections::VecDeque;
 use std::io;
@@ -15,7 +15,7 @@ use gannet_protocols::deferred::Deferred;
 
 use crate::shard::Shard;
 
-/// What a shard produced since its last report.
+/// Rows and deferred decisions of a shard since its last report.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
     pub(crate) rows: Vec<Rows>,
@@ -23,12 +23,12 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// Everything that a shard produced and has not reported.
-    pub(crate) fn of(shard: &mut Shard) -> Self {
+    /// Takes everything that a shard has not reported yet.
+    pub(crate) fn take(shard: &mut Shard) -> Self {
         Self { rows: shard.env.logs.take(), deferred: shard.env.take_deferred() }
     }
 
-    /// Bytes of its rows.
+    /// Size of the rows, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.rows.iter().map(bytes).sum::<usize>() + self.deferred.event_bytes()
     }
@@ -38,46 +38,46 @@ fn bytes(rows: &Rows) -> usize {
     rows.bytes.len() + size_of_val(&rows.marks[..])
 }
 
-/// Reports of all shards that are not yet in the logs.
+/// Reports of all shards that are not yet written to the logs.
 pub(crate) struct Merge {
     logs: Sinks,
     streams: Vec<Stream>,
-    /// By shard.
+    /// By shard index.
     deferred: Vec<Deferred>,
     decider: Decider,
-    /// Bytes of rows.
-    held: usize,
-    /// The memory of rows that were written.
+    /// Bytes of rows that are not yet written.
+    unwritten_bytes: usize,
+    /// Allocations of written rows, for reuse.
     spare: Vec<Rows>,
 }
 
-/// The rows of one stream, by shard.
+/// The rows of one log stream, by shard.
 struct Stream {
     path: &'static str,
     /// Index of the stream in the logs, once it has a row.
-    place: Option<usize>,
+    index: Option<usize>,
     shards: Vec<VecDeque<Pending>>,
-    /// By shard, the key of the next row.
+    /// Key of the next row of each shard.
     heads: Vec<Key>,
 }
 
-/// Rows, the first of which may have been written.
+/// Rows of one report, some of which may have been written.
 struct Pending {
     rows: Rows,
     next: usize,
 }
 
-/// The key that means "no row".
-const NONE: Key = Key { packet: u64::MAX, due: Time::MAX, tie: u64::MAX };
+/// The key that stands for "no row": later than all others.
+const NO_ROW: Key = Key { packet: u64::MAX, due: Time::MAX, tie: u64::MAX };
 
 impl Pending {
     fn key(&self) -> Key {
-        self.rows.marks.get(self.next).map_or(NONE, |m| m.0)
+        self.rows.marks.get(self.next).map_or(NO_ROW, |m| m.0)
     }
 }
 
 impl Merge {
-    /// A merge of `parts` shards into these logs.
+    /// A merge of the rows of `shards` shards into these logs.
     pub(crate) fn new(logs: impl Into<Sinks>, shards: usize) -> Self {
         let logs = logs.into();
         let mut decider = Decider::default();
@@ -89,30 +89,31 @@ impl Merge {
             streams: Vec::new(),
             deferred: (0..shards).map(|_| Deferred::default()).collect(),
             decider,
-            held: 0,
+            unwritten_bytes: 0,
             spare: Vec::new(),
         }
     }
 
-    /// Samples weirds as the shards do after these commands.
+    /// Applies commands that set the sampling of weirds, as the shards do.
     pub(crate) fn sample(&mut self, commands: &[Command]) {
         self.decider.configure_sampling(commands);
     }
 
-    /// Adds reports, by shard, and writes all rows that no later row can precede: all future rows
-    /// of a shard have the key `until` or a later one; `None` means that none will come.
+    /// Adds reports, each with its shard, and writes all rows that no later row can precede: all
+    /// future rows of the shards have the key `until` or a later one; `None` means that no rows
+    /// follow.
     pub(crate) fn merge(
         &mut self,
         reports: Vec<(usize, Report)>,
         until: &[Option<Key>],
     ) -> io::Result<()> {
-        for (part, report) in reports {
-            self.take(part, report);
+        for (shard, report) in reports {
+            self.add(shard, report);
         }
         let until = until.iter().flatten().min().copied();
         for stream in &mut self.streams {
             write(stream, until, &mut self.logs, |rows| {
-                self.held -= bytes(&rows);
+                self.unwritten_bytes -= bytes(&rows);
                 if rows.is_chunk() {
                     self.spare.push(rows);
                 }
@@ -120,43 +121,43 @@ impl Merge {
         }
         self.decider.decide(&mut self.logs, &mut self.deferred, until);
         if self.logs.events.has_commands() {
-            heed(self.logs.events.take_commands())?;
+            obey_stop(self.logs.events.take_commands())?;
         }
         self.logs.check()
     }
 
-    fn take(&mut self, part: usize, report: Report) {
+    fn add(&mut self, shard: usize, report: Report) {
         let shards = self.deferred.len();
-        let Some(deferred) = self.deferred.get_mut(part) else { return };
+        let Some(deferred) = self.deferred.get_mut(shard) else { return };
         deferred.append(report.deferred);
         for rows in report.rows {
-            self.held += bytes(&rows);
+            self.unwritten_bytes += bytes(&rows);
             let (path, streams) = (rows.shape.path, &mut self.streams);
             let at = streams.iter().position(|s| s.path == path).unwrap_or_else(|| {
                 let waits = (0..shards).map(|_| VecDeque::new()).collect();
                 streams.push(Stream {
                     path,
-                    place: None,
+                    index: None,
                     shards: waits,
-                    heads: vec![NONE; shards],
+                    heads: vec![NO_ROW; shards],
                 });
                 streams.len() - 1
             });
             let (stream, pending) = (&mut streams[at], Pending { rows, next: 0 });
-            if stream.shards[part].is_empty() {
-                stream.heads[part] = pending.key();
+            if stream.shards[shard].is_empty() {
+                stream.heads[shard] = pending.key();
             }
-            stream.shards[part].push_back(pending);
+            stream.shards[shard].push_back(pending);
         }
     }
 
-    /// Bytes of waiting rows and events, and the memory of written rows.
-    pub(crate) fn rest(&mut self) -> (usize, Vec<Rows>) {
+    /// Returns the bytes of unwritten rows and events, and the allocations of written rows.
+    pub(crate) fn bytes_and_spare(&mut self) -> (usize, Vec<Rows>) {
         let events: usize = self.deferred.iter().map(Deferred::event_bytes).sum();
-        (self.held + events, std::mem::take(&mut self.spare))
+        (self.unwritten_bytes + events, std::mem::take(&mut self.spare))
     }
 
-    /// Flushes merged rows to their files.
+    /// Flushes written rows to their files.
     pub(crate) fn write_out(&mut self) -> io::Result<()> {
         self.logs.write_out();
         self.logs.check()
@@ -167,7 +168,7 @@ impl Merge {
         &mut self.logs
     }
 
-    /// The logs, still open, and their counts.
+    /// Returns the logs, still open, and their row counts.
     pub(crate) fn into_logs(mut self) -> (Sinks, Vec<StreamCount>) {
         self.logs.events.drain();
         let counts = self.logs.counts();
@@ -175,70 +176,72 @@ impl Merge {
     }
 }
 
-/// The analysis is further than the listener: it may only ask for it to stop, after which it takes no events.
-fn heed(commands: Vec<Command>) -> io::Result<()> {
+/// The analysis is ahead of the listener, so the only command obeyed is the one to stop: it ends
+/// the delivery of events.
+fn obey_stop(commands: Vec<Command>) -> io::Result<()> {
     match commands.into_iter().find(|command| *command != Command::Stop) {
         Some(command) => Err(io::Error::other(format!("too late for a listener: {command:?}"))),
         None => Ok(()),
     }
 }
 
-/// Writes the rows before `until`, of all shards in the order of their keys. Written rows are
-/// passed to `done`.
+/// Writes the rows of all shards before `until`, in key order, and passes exhausted reports to
+/// `done`.
 fn write(stream: &mut Stream, until: Option<Key>, logs: &mut Logs, mut done: impl FnMut(Rows)) {
-    let until = until.unwrap_or(NONE);
-    while let Some(Next { first, second, limit }) = Next::of(&stream.heads, until) {
-        let Stream { place, shards, heads, .. } = &mut *stream;
+    let until = until.unwrap_or(NO_ROW);
+    while let Some(Next { first, second, limit }) = Next::new(&stream.heads, until) {
+        let Stream { index, shards, heads, .. } = &mut *stream;
         let Some(pending) = shards.get_mut(first).and_then(VecDeque::front_mut) else { return };
-        let place = *place.get_or_insert_with(|| logs.place(&pending.rows));
+        let index = *index.get_or_insert_with(|| logs.place(&pending.rows));
         if let Some(second) = second {
             let both = [first.min(second), first.max(second)];
             let Ok([a, b]) = shards.get_disjoint_mut(both) else { return };
             let (Some(a), Some(b)) = (a.front_mut(), b.front_mut()) else { return };
             let rows = [(&a.rows, a.next), (&b.rows, b.next)];
-            [a.next, b.next] = logs.add_in_turns(place, rows, limit);
-            go_on(shards, heads, second, &mut done);
+            [a.next, b.next] = logs.add_in_turns(index, rows, limit);
+            update_head(shards, heads, second, &mut done);
         } else {
             let from = pending.next;
             let rest = pending.rows.marks.get(from + 1..).unwrap_or_default();
-            // Keys of different shards differ; if not, the first shard's row comes first.
+            // Keys of different shards differ. If they are equal nevertheless, the row of the lower
+            // shard comes first.
             pending.next = from + 1 + rest.iter().take_while(|m| m.0 < limit).count();
-            logs.add_at(place, &pending.rows, from..pending.next);
+            logs.add_at(index, &pending.rows, from..pending.next);
         }
-        go_on(shards, heads, first, &mut done);
+        update_head(shards, heads, first, &mut done);
     }
 }
 
-/// Updates the next row of a shard after some were written.
-fn go_on(
+/// Updates the next key of a shard after some of its rows were written.
+fn update_head(
     shards: &mut [VecDeque<Pending>],
     heads: &mut [Key],
     i: usize,
     done: &mut impl FnMut(Rows),
 ) {
-    let (Some(part), Some(head)) = (shards.get_mut(i), heads.get_mut(i)) else { return };
-    if part.front().is_some_and(|pending| pending.next >= pending.rows.marks.len())
-        && let Some(written) = part.pop_front()
+    let (Some(shard), Some(head)) = (shards.get_mut(i), heads.get_mut(i)) else { return };
+    if shard.front().is_some_and(|pending| pending.next >= pending.rows.marks.len())
+        && let Some(written) = shard.pop_front()
     {
         done(written.rows);
     }
-    *head = part.front().map_or(NONE, Pending::key);
+    *head = shard.front().map_or(NO_ROW, Pending::key);
 }
 
-/// The shards whose rows come next.
+/// The shards whose rows come next in key order.
 struct Next {
     /// The shard with the next row.
     first: usize,
-    /// Another shard, whose rows alternate with those of the first.
+    /// Another shard whose rows alternate with those of the first, if there is one.
     second: Option<usize>,
-    /// No other shard has a row before this.
+    /// No other shard has a row before this key.
     limit: Key,
 }
 
 impl Next {
-    /// By the keys of all shards' next rows. `None` if none comes before `until`.
-    fn of(heads: &[Key], until: Key) -> Option<Self> {
-        let (mut first, mut second, mut others) = ((NONE, 0), (NONE, 0), until);
+    /// Computed from the next key of each shard. `None` if no row precedes `until`.
+    fn new(heads: &[Key], until: Key) -> Option<Self> {
+        let (mut first, mut second, mut others) = ((NO_ROW, 0), (NO_ROW, 0), until);
         for (i, head) in heads.iter().enumerate() {
             let mut later = (*head, i);
             if later.0 < first.0 {
@@ -266,7 +269,7 @@ mod tests {
     use proptest::prelude::*;
 
     gannet_log::row! {
-        /// One row for each number.
+        /// A row for each number.
         struct Number = "number" {
             /// It.
             n: u64 = "n",
@@ -278,8 +281,8 @@ mod tests {
     }
 
     proptest! {
-        /// The order of written rows does not depend on how rows are distributed to shards and
-        /// reports.
+        /// Checks that the order of written rows does not depend on how rows are distributed to
+        /// shards and reports.
         #[test]
         fn rows_come_out_in_order(
             assign in prop::collection::vec((0_usize..3, any::<bool>(), any::<bool>()), 0..200),
@@ -288,24 +291,24 @@ mod tests {
             let mut merge = Merge::new(Logs::new(Options::default()), 3);
             let mut until = vec![Some(Key::EARLIEST); 3];
             let mut reports = Vec::new();
-            for (n, (part, cut, merges)) in (0..).zip(&assign) {
-                shards[*part].set_key(key(n));
-                shards[*part].write(&Number { n });
+            for (n, (shard, cut, merges)) in (0..).zip(&assign) {
+                shards[*shard].set_key(key(n));
+                shards[*shard].write(&Number { n });
                 if *cut {
-                    let rows = shards[*part].take();
-                    reports.push((*part, Report { rows, ..Report::default() }));
-                    until[*part] = Some(key(n + 1));
+                    let rows = shards[*shard].take();
+                    reports.push((*shard, Report { rows, ..Report::default() }));
+                    until[*shard] = Some(key(n + 1));
                 }
                 if *merges {
                     merge.merge(std::mem::take(&mut reports), &until).unwrap();
-                    shards[*part].reuse(merge.rest().1);
+                    shards[*shard].reuse(merge.bytes_and_spare().1);
                 }
             }
-            for (i, part) in shards.iter_mut().enumerate() {
-                reports.push((i, Report { rows: part.take(), ..Report::default() }));
+            for (i, shard) in shards.iter_mut().enumerate() {
+                reports.push((i, Report { rows: shard.take(), ..Report::default() }));
             }
             merge.merge(reports, &[None; 3]).unwrap();
-            prop_assert_eq!(merge.rest().0, 0);
+            prop_assert_eq!(merge.bytes_and_spare().0, 0);
             let (merged, counts) = merge.into_logs();
             let mut alone = Logs::new(Options::default());
             (0..assign.len() as u64).for_each(|n| { alone.write(&Number { n }); });

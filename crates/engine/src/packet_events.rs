@@ -1,7 +1,7 @@
-//! Events of packets and transports, where they have a listener.
+//! Events of packets and transports, raised if they have a listener.
 //!
-//! The walk of a packet calls these functions where [`Events::any`](gannet_event::Events::any) holds. Each tests
-//! for a listener of its own events.
+//! Packet processing calls these functions if [`Events::any`](gannet_event::Events::any) holds.
+//! Each of them checks whether its own events have a listener.
 
 use gannet_base::Addr;
 use gannet_base::Dir;
@@ -28,7 +28,8 @@ use crate::reassembled::Reassembled;
 use crate::shard::Shard;
 
 impl Shard {
-    /// The bytes of a packet, or only its size and time, before it is walked.
+    /// Raises the events with a packet's bytes, or with its size and time only, before the packet
+    /// is processed.
     #[inline]
     pub(crate) fn raise_packet_bytes(&mut self, packet: &Packet<'_>) {
         let events = &mut self.env.logs.events;
@@ -65,7 +66,7 @@ impl Shard {
         }
     }
 
-    /// The packet as a whole, after the events of its layers.
+    /// Raises the event of the whole packet, after the events of its layers.
     #[inline]
     pub(crate) fn raise_raw_packet(&mut self, packet: &Packet<'_>) {
         if self.env.logs.events.wants::<RawPacket>() || self.wants_igmp() {
@@ -85,7 +86,8 @@ impl Shard {
         }
     }
 
-    /// What statistics count of a packet that is done, and one that no analyzer took.
+    /// Raises the events after a packet was processed: one for statistics, and one for a packet
+    /// that no analyzer processed.
     #[inline]
     pub(crate) fn raise_packet_done(&mut self, packet: &Packet<'_>) {
         let processed = std::mem::take(&mut self.is_taken);
@@ -106,14 +108,15 @@ impl Shard {
                 caplen: packet.data.len() as u64,
                 len: u64::from(packet.wire_len),
                 data: packet.data,
-                // Zeek takes the number of the link's type in captures for the value of its own type.
+                // Like Zeek, this shows the link type number of captures as a value of Zeek's own
+                // link type.
                 link_type: match packet.link_type.0 {
                     0 => LinkEncap::Ethernet,
                     1 => LinkEncap::Unknown,
                     _ => LinkEncap::Undefined,
                 },
             };
-            // Another shard may have a connection that takes a part of it.
+            // Another shard may have a connection that processes a part of the packet.
             events.raise_unless_taken(&PacketNotProcessed { pkt });
         }
         if events.wants::<PacketDone>() {
@@ -121,19 +124,19 @@ impl Shard {
             events.raise(&PacketDone {
                 processed,
                 fragments: self.fragments.len() as u64,
-                most_fragments: self.fragments.most() as u64,
+                most_fragments: self.fragments.peak() as u64,
                 acks: acked.times,
                 acked_bytes: acked.bytes,
                 gaps: acked.gaps,
                 gap_bytes: acked.missing,
                 timers: self.timers.len() as u64,
-                stream_bytes: self.evictor.held() as u64,
+                stream_bytes: self.evictor.buffered() as u64,
                 fragment_bytes: self.fragments.bytes() as u64,
             });
         }
     }
 
-    /// A capture was read to its end.
+    /// Raises the event for the end of a capture.
     pub(crate) fn raise_capture_end(&mut self, path: &str) {
         let events = &mut self.env.logs.events;
         if events.wants::<PcapFileDone<'_>>() {
@@ -141,11 +144,11 @@ impl Shard {
         }
     }
 
-    /// A datagram was reassembled. Its headers are shown with the flags of the fragment that arrived first, also in the
-    /// event of the frame, if the datagram is in no tunnel.
+    /// Records that a datagram was reassembled. The event of its headers shows the flags of the
+    /// fragment that arrived first; so does the event of the frame if the datagram is not tunneled.
     #[cold]
     #[inline(never)]
-    pub(crate) fn note_reassembled(&mut self, ip: &Ip<'_>, is_outermost: bool) {
+    pub(crate) fn record_reassembled(&mut self, ip: &Ip<'_>, is_outermost: bool) {
         let flags = self.fragments.completed_flags();
         let wants_frame = is_outermost && self.env.logs.events.wants::<RawPacket>();
         let frame = wants_frame.then(|| build::Reassembled {
@@ -155,10 +158,10 @@ impl Shard {
         self.reassembled = Reassembled { flags: Some(flags), frame };
     }
 
-    /// A packet of a connection that was found.
+    /// Raises the events of a packet that belongs to a connection.
     #[inline]
     pub(crate) fn raise_new_packet(&mut self, index: u32, from: Dir, ip: &Ip<'_>) {
-        // A connection of another transport has the packet, but no analyzer.
+        // A connection of an unknown transport has the packet, but no analyzer for it.
         self.is_taken |=
             matches!(ip.protocol, protocol::TCP | protocol::UDP | protocol::ICMP | protocol::ICMP6);
         if ip.version == 6 || self.env.logs.events.wants::<NewPacket>() {
@@ -194,7 +197,8 @@ impl Shard {
         });
     }
 
-    /// Records the flow label of a packet, and raises an event if the packet before it from the same side had another one.
+    /// Records the flow label of a packet, and raises an event if the previous packet of the same side
+    /// had a different one.
     fn record_flow_label(&mut self, index: u32, from: Dir, new_label: u32) {
         if !self.env.logs.events.wants::<ConnectionFlowLabelChanged>() {
             if let Some(slot) = self.table.get_mut(index) {
@@ -215,7 +219,7 @@ impl Shard {
         });
     }
 
-    /// The options of a TCP segment.
+    /// Raises the events of the options of a TCP segment.
     #[inline]
     pub(crate) fn raise_segment_options(&mut self, options: &[u8]) {
         let events = &mut self.env.logs.events;
@@ -224,7 +228,7 @@ impl Shard {
         }
     }
 
-    /// An IPv6 packet whose contents are encrypted.
+    /// Raises the event of an IPv6 packet with encrypted contents.
     #[cold]
     #[inline(never)]
     pub(crate) fn raise_esp(&mut self, ip: &Ip<'_>) {
@@ -234,7 +238,7 @@ impl Shard {
         }
     }
 
-    /// A packet of Mobile IPv6.
+    /// Raises the event of a Mobile IPv6 packet.
     #[cold]
     #[inline(never)]
     pub(crate) fn raise_mobility(&mut self, ip: &Ip<'_>) {
@@ -244,7 +248,7 @@ impl Shard {
         }
     }
 
-    /// Whether scripts discard an IP packet.
+    /// Returns whether a script discards an IP packet.
     #[cold]
     #[inline(never)]
     pub(crate) fn is_discarded(&mut self, ip: &Ip<'_>) -> bool {
@@ -255,7 +259,7 @@ impl Shard {
                     Some(usize::from(ip.payload[12] >> 4) * 4)
                 }
                 protocol::UDP => Some(8),
-                // As much as the longest of its headers.
+                // The length of the longest header that these events show.
                 protocol::ICMP => Some(28),
                 _ => None,
             };
@@ -270,7 +274,7 @@ impl Shard {
         self.env.logs.events.decide(&DiscardPacket { hdr, protocol, data })
     }
 
-    /// The data of a packet of a connection.
+    /// Raises the event of the payload of a connection's packet.
     #[inline]
     pub(crate) fn raise_contents(&mut self, index: u32, contents: &[u8]) {
         if self.env.logs.events.wants::<PacketContents<'_>>() && !contents.is_empty() {
@@ -286,7 +290,7 @@ impl Shard {
         });
     }
 
-    /// A datagram of a connection.
+    /// Raises the event of a UDP datagram of a connection.
     #[inline]
     pub(crate) fn raise_datagram(&mut self, index: u32, from: Dir, contents: &[u8]) {
         let events = &self.env.logs.events;
@@ -312,7 +316,7 @@ impl Shard {
         });
     }
 
-    /// An ARP message whose fields are whole.
+    /// Raises the events of an ARP message with complete fields.
     #[cold]
     #[inline(never)]
     pub(crate) fn raise_arp(&mut self, data: &[u8], mac: [Option<[u8; 6]>; 2]) {
@@ -335,7 +339,7 @@ impl Shard {
             }
             (1 | 6, 0x0800, _) if mac[0] != *sha => "weird-arp-sha".to_owned(),
             (1 | 6, 0x0800, 1 | 2) => String::new(),
-            // Reverse and inverse ARP.
+            // RARP and InARP.
             (1 | 6, 0x0800, 3 | 4 | 8 | 9) => format!("unimplemented-arp-opcode ({operation})"),
             (1 | 6, 0x0800, _) => format!("invalid-arp-opcode (opcode={operation})"),
             (1 | 6, ..) => format!("unknown-arp-proto-address (pro={protocol})"),
@@ -361,7 +365,8 @@ impl Shard {
     }
 }
 
-/// Keeps what only the header of a SYN shows, for the event that the steps of the segment raise.
+/// Records the fields that only the header of a SYN contains, for the event raised when the segment
+/// changes the state of the connection.
 #[cold]
 #[inline(never)]
 pub(crate) fn before_syn(
@@ -373,7 +378,7 @@ pub(crate) fn before_syn(
     }
 }
 
-/// A connection that ends because its timer found it over or idle.
+/// Raises the events of a connection that a timer ends because it is closed or idle.
 #[cold]
 #[inline(never)]
 pub(crate) fn timed_out(session: &mut Session<'_>, conn: &Conn, tcp: Option<&Tcp>, idle: bool) {
@@ -388,47 +393,47 @@ pub(crate) fn timed_out(session: &mut Session<'_>, conn: &Conn, tcp: Option<&Tcp
     } else {
         session.raise(conn, |c| ConnectionTimeout { c });
     }
-    if idle && conn.look_every == 0 {
+    if idle && conn.check_every == 0 {
         session.raise(conn, |c| ConnectionInactive { c });
     }
 }
 
-/// Whether the originator waits for an answer to its SYN.
+/// Whether the originator waits for a reply to its SYN.
 fn is_attempt(tcp: &Tcp) -> bool {
     let [orig, resp] = [Dir::Orig, Dir::Resp].map(|side| tcp.endpoint(side).state);
     matches!(orig, State::SynSent | State::SynAckSent) && resp == State::Inactive
 }
 
-/// A TCP connection that is open when the input ends.
+/// Raises the events of a TCP connection that is open at the end of input.
 #[cold]
 #[inline(never)]
 pub(crate) fn pending(session: &mut Session<'_>, conn: &Conn, tcp: Option<&Tcp>, is_due: bool) {
-    // The last packet may be older than the one before it, by more than the timeout.
-    if is_due && conn.look_every == 0 && conn.last + conn.timeout() <= session.now {
+    // The last packet may have an earlier time than the one before, by more than the timeout.
+    if is_due && conn.check_every == 0 && conn.last + conn.timeout() <= session.now {
         return timed_out(session, conn, tcp, true);
     }
     let Some(tcp) = tcp else {
-        // Zeek lets the timers of DNS and RPC fire at the end.
-        if conn.proto == Proto::Udp && conn.look_every > 0 {
+        // Zeek fires the timers of DNS and RPC at the end of input.
+        if conn.proto == Proto::Udp && conn.check_every > 0 {
             session.raise(conn, |c| ConnectionTimeout { c });
         }
         return;
     };
     session.mention(Some(tcp));
     if is_attempt(tcp) {
-        // Zeek lets the timers of attempts fire at the end.
+        // Zeek fires the timers of connection attempts at the end of input.
         session.raise(conn, |c| ConnectionAttempt { c });
         return;
     }
     if tcp.is_half_reset() {
-        // Zeek lets the timers of resets fire at the end.
+        // Zeek fires the timers of resets at the end of input.
         session.raise(conn, |c| ConnectionReset { c });
     } else if tcp.is_pending() {
         session.raise(conn, |c| ConnectionPending { c });
     }
 }
 
-/// An ICMP message of a connection.
+/// Raises the events of an ICMP message of a connection.
 #[cold]
 #[inline(never)]
 pub(crate) fn icmp(session: &mut Session<'_>, conn: &mut Conn, ip: &Ip<'_>, icmp: &Icmp<'_>) {
@@ -489,8 +494,8 @@ pub(crate) fn icmp(session: &mut Session<'_>, conn: &mut Conn, ip: &Ip<'_>, icmp
             };
             let (env, need) = (&mut *session.env, target_bytes(icmp.kind));
             let addl = format!("{need} (length {})", data.len());
-            let odd = PacketWeird { name, addl: &addl, source: Some("ICMP"), in_tunnel: false };
-            env.weirds.packet(&mut env.logs, session.now, &odd);
+            let faults = PacketWeird { name, addl: &addl, source: Some("ICMP"), in_tunnel: false };
+            env.weirds.packet(&mut env.logs, session.now, &faults);
         }
         (true, 134) if session.wants::<IcmpRouterAdvertisement<'_>>() => {
             let millis = |at: usize| {
@@ -561,7 +566,7 @@ pub(crate) fn icmp(session: &mut Session<'_>, conn: &mut Conn, ip: &Ip<'_>, icmp
     }
 }
 
-/// Bytes that a message of neighbor discovery has between its header and its options.
+/// Number of bytes between the header and the options of a neighbor discovery message.
 fn target_bytes(kind: u8) -> usize {
     match kind {
         134 => 8,
@@ -570,7 +575,7 @@ fn target_bytes(kind: u8) -> usize {
     }
 }
 
-/// The options of a message of neighbor discovery; reports where they are cut.
+/// Parses the options of a neighbor discovery message; reports a truncated option.
 fn nd_options<'a>(session: &mut Session<'_>, conn: &mut Conn, data: &'a [u8]) -> Vec<NdOption<'a>> {
     let (options, weird) = build::nd_options(data);
     if let Some(name) = weird {

@@ -3,15 +3,15 @@
 use gannet_capture::Packet;
 use gannet_filter::Filter;
 
-/// Drops packets that a filter does not match, and counts them.
+/// Drops packets that do not match a filter, and counts them.
 pub(crate) struct PacketFilter<'a> {
     filter: Option<&'a Filter>,
-    /// Packets dropped.
+    /// Number of dropped packets.
     pub(crate) rejected: u64,
 }
 
 impl<'a> PacketFilter<'a> {
-    /// With a filter; without one, all packets pass.
+    /// Creates a packet filter; `None` passes all packets.
     pub(crate) fn new(filter: Option<&'a Filter>) -> Self {
         Self { filter, rejected: 0 }
     }

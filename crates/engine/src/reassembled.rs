@@ -1,19 +1,19 @@
-//! What events of packets show of fragments.
+//! Facts about reassembled datagrams that packet events show.
 
 use gannet_protocols::packet::build;
 
-/// What events show of a datagram that was reassembled.
+/// Facts about a reassembled datagram that packet events show.
 #[derive(Debug, Default)]
 pub(crate) struct Reassembled {
-    /// Flags and offset for the event of its packet.
+    /// Flags and fragment offset that the event of its IP header shows.
     pub(crate) flags: Option<u16>,
-    /// What the event of the frame shows.
+    /// Data for the event of the frame.
     pub(crate) frame: Option<build::Reassembled>,
 }
 
 impl Reassembled {
-    /// The events of the datagram itself are raised, or never will be.
-    pub(crate) fn forget_flags(&mut self) {
+    /// Called when the events of the datagram itself were raised, or cannot occur.
+    pub(crate) fn clear_flags(&mut self) {
         self.flags = None;
     }
 }

@@ -1,4 +1,4 @@
-//! What part of an analysis a shard does.
+//! The role of a shard.
 
 use crate::block::ExtractedPackets;
 
@@ -6,21 +6,21 @@ use crate::block::ExtractedPackets;
 pub(crate) enum Role {
     /// The whole analysis.
     Whole,
-    /// The [global shard](gannet_protocols::global) and everything below the transport layer; packets
-    /// of host pairs are handed over to the shards that own them.
+    /// Runs the [global shard](gannet_protocols::global) and everything below the transport layer;
+    /// passes packets of host pairs to the shards that own them.
     Global(Box<Outbox>),
-    /// Some host pairs.
+    /// Analyzes some host pairs.
     HostPairs,
 }
 
-/// Packets that the global shard hands over from one block.
+/// Packets of one block that the global shard extracts for other shards.
 #[derive(Default)]
 pub(crate) struct Outbox {
     /// Number of shards that own host pairs.
     pub(crate) shards: usize,
-    /// Start and length of the bytes of the block in memory.
-    pub(crate) memory: (usize, usize),
+    /// Address and length of the block's bytes in memory.
+    pub(crate) block_memory: (usize, usize),
     /// Index of the current packet in its block.
     pub(crate) index: u32,
-    pub(crate) found: ExtractedPackets,
+    pub(crate) extracted: ExtractedPackets,
 }

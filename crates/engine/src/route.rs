@@ -1,4 +1,4 @@
-//! Routing: the global shard, or the shard that owns the packet's host pair.
+//! Routing: selects the global shard, or the shard that owns the packet's host pair.
 
 use gannet_base::Addr;
 use gannet_base::ConnId;
@@ -9,21 +9,21 @@ use gannet_protocols::packet::events::PacketNotProcessed;
 use gannet_wire::Ip;
 use gannet_wire::protocol;
 
+use crate::block::EventContext;
 use crate::block::ExtractedPacket;
-use crate::block::Shown;
 use crate::block::Start;
 use crate::role::Role;
 use crate::shard::Shard;
 use crate::tunnels::Encapsulation;
 
-/// An IP packet from its first header on, as captured.
+/// The captured bytes of an IP packet, from its first header on.
 #[derive(Clone, Copy)]
 pub(crate) struct Captured<'a> {
     pub(crate) bytes: &'a [u8],
     pub(crate) wire_len: u32,
 }
 
-/// The shard that owns a host pair, in either direction.
+/// The shard that owns a host pair, the same for both directions.
 #[inline]
 pub(crate) fn owner(a: Addr, b: Addr, shards: usize) -> u8 {
     if let (Some(a), Some(b)) = (a.as_v4(), b.as_v4()) {
@@ -37,11 +37,11 @@ pub(crate) fn owner(a: Addr, b: Addr, shards: usize) -> u8 {
     shard_of(a.wrapping_add(b) ^ (a ^ b).rotate_left(32), shards)
 }
 
-/// The same for a pair of IPv4 hosts, given as bytes.
+/// Like [`owner`], for a pair of IPv4 addresses as bytes.
 #[inline]
 pub(crate) fn owner_v4(a: [u8; 4], b: [u8; 4], shards: usize) -> u8 {
     let (a, b) = (u32::from_ne_bytes(a), u32::from_ne_bytes(b));
-    // Sum and XOR together differ for nearly all pairs, and are equal for both directions.
+    // Sum and XOR together differ for nearly all pairs and are symmetric.
     shard_of(u64::from(a.wrapping_add(b)) << 32 | u64::from(a ^ b), shards)
 }
 
@@ -53,9 +53,10 @@ fn shard_of(pair: u64, shards: usize) -> u8 {
 }
 
 impl Shard {
-    /// Whether the packet's connection is to be processed in this shard; returns whether the global
-    /// shard owns it. Otherwise the packet is handed over to the shard that owns its hosts.
-    /// `payload` is that of a datagram that [may be](global::may_be_by_content) the global shard's.
+    /// If this shard must process the packet's connection, returns whether the global shard owns
+    /// the connection. Otherwise passes the packet to the shard that owns its hosts, and returns
+    /// `None`. `payload` is that of a datagram that [may belong](global::may_be_by_content) to the
+    /// global shard.
     #[inline]
     pub(crate) fn route(
         &mut self,
@@ -73,15 +74,16 @@ impl Shard {
         let may_be = payload.is_some() || ports.may_have_ports(proto, id.orig_p, id.resp_p);
         let is_global = may_be && self.is_owned_by_global(id, ip, proto, payload);
         if !is_global && matches!(self.role, Role::Global(_)) {
-            self.hand_over(ip, all, encapsulation);
+            self.extract(ip, all, encapsulation);
             return None;
         }
         Some(is_global)
     }
 
-    /// Whether the [global shard](gannet_protocols::global) owns a packet's connection: by its ports,
-    /// by the contents of a datagram, or because it was announced. The result depends only on this
-    /// packet and the global shard. The ports of most packets decide at once.
+    /// Whether the [global shard](gannet_protocols::global) owns a packet's connection: by its
+    /// ports, by the contents of a datagram, or because the connection was announced. The result
+    /// depends only on this packet and on the state of the global shard. For most packets, the
+    /// ports decide at once.
     #[inline(never)]
     fn is_owned_by_global(
         &self,
@@ -97,7 +99,7 @@ impl Shard {
                 && self.is_known_or_announced(id, ip, proto)
     }
 
-    /// Whether the global shard has a connection, or one of its connections announced it.
+    /// Whether the global shard has the connection, or one of its connections announced it.
     fn is_known_or_announced(&self, id: &ConnId, ip: &Ip<'_>, proto: Proto) -> bool {
         let announced = |id| self.env.expected_for(id, proto, true, self.now).is_some();
         let key = Key::new(id, ip.protocol, false).of_global(true).of_vlans(self.vlans());
@@ -105,34 +107,35 @@ impl Shard {
     }
 
     #[inline(never)]
-    fn hand_over(&mut self, ip: &Ip<'_>, all: Captured<'_>, encapsulation: &Encapsulation) {
-        if let Some(noting) = &mut self.noting {
-            noting.index.mark(self.packet_number);
+    fn extract(&mut self, ip: &Ip<'_>, all: Captured<'_>, encapsulation: &Encapsulation) {
+        if let Some(index_reporter) = &mut self.index_reporter {
+            index_reporter.index.mark(self.packet_number);
         }
         let (ordinal, step) = (self.next_ordinal(), self.step + 1);
-        // The global shard's further steps come after those of the other shard.
+        // Further steps of the global shard come after those of the other shard.
         self.set_step(step + 1);
         let Role::Global(outbox) = &mut self.role else { return };
-        let (memory, len) = outbox.memory;
+        let (memory, len) = outbox.block_memory;
         let at = all.bytes.as_ptr().addr().wrapping_sub(memory);
         let start = if at.saturating_add(all.bytes.len()) <= len {
             Start::InBlock(at)
         } else {
-            outbox.found.own.extend_from_slice(all.bytes);
-            Start::InOwn(outbox.found.own.len() - all.bytes.len())
+            outbox.extracted.bytes.extend_from_slice(all.bytes);
+            Start::InExtracted(outbox.extracted.bytes.len() - all.bytes.len())
         };
-        let encapsulation = outbox.found.note_encapsulation(encapsulation);
+        let encapsulation = outbox.extracted.store_encapsulation(encapsulation);
         if self.env.logs.events.any() {
             let flags = self.reassembled.flags.take();
-            outbox.found.shown.push(Shown { link: self.link, flags });
-            // The merge decides whether a lookup by a handler shows the outer connection as it is at the end.
+            outbox.extracted.event_contexts.push(EventContext { link: self.link, flags });
+            // Records the encapsulation, so that the merge can decide whether a lookup by a handler
+            // shows the outer connection in its final state.
             if encapsulation.is_some() {
                 self.env.logs.events.record_end();
             }
         }
-        outbox.found.handed.push(ExtractedPacket {
+        outbox.extracted.packets.push(ExtractedPacket {
             index: outbox.index,
-            part: owner(ip.src, ip.dst, outbox.shards),
+            shard: owner(ip.src, ip.dst, outbox.shards),
             layers: self.layers,
             start,
             len: all.bytes.len(),
@@ -143,28 +146,28 @@ impl Shard {
         });
     }
 
-    /// Processes a packet that the global shard handed over. Time has advanced to it already.
-    pub(crate) fn take_over(
+    /// Processes a packet that the global shard extracted. Time was advanced to it before.
+    pub(crate) fn process_extracted(
         &mut self,
-        handed: &ExtractedPacket,
+        packet: &ExtractedPacket,
         bytes: &[u8],
         encapsulation: &Encapsulation,
-        shown: Option<&Shown>,
+        context: Option<&EventContext>,
     ) {
-        if let Some(shown) = shown {
-            self.link = shown.link;
-            self.reassembled.flags = shown.flags;
+        if let Some(context) = context {
+            self.link = context.link;
+            self.reassembled.flags = context.flags;
         }
-        self.ordinal = handed.ordinal;
-        self.layers = handed.layers;
+        self.ordinal = packet.ordinal;
+        self.layers = packet.layers;
         self.missing = 0;
-        if let Some(noting) = &mut self.noting {
-            noting.index.mark(self.packet_number);
+        if let Some(index_reporter) = &mut self.index_reporter {
+            index_reporter.index.mark(self.packet_number);
         }
-        self.set_step(handed.step);
-        let all = Captured { bytes, wire_len: handed.wire_len };
-        // The weirds of its IP header were reported where it was read first.
-        let Ok(ip) = gannet_wire::ip(bytes, handed.wire_len, false) else { return };
+        self.set_step(packet.step);
+        let all = Captured { bytes, wire_len: packet.wire_len };
+        // The global shard reported the weirds of the IP header.
+        let Ok(ip) = gannet_wire::ip(bytes, packet.wire_len, false) else { return };
         match ip.protocol {
             protocol::TCP => self.tcp::<true>(&ip, all, encapsulation),
             protocol::UDP => self.udp::<true>(&ip, all, encapsulation),
@@ -174,7 +177,7 @@ impl Shard {
                 false
             }
         };
-        self.reassembled.forget_flags();
+        self.reassembled.clear_flags();
         if std::mem::take(&mut self.is_taken)
             && self.env.logs.events.wants::<PacketNotProcessed<'_>>()
         {
@@ -188,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_directions_have_one_owner_and_all_parts_own_something() {
+    fn both_directions_have_one_owner_and_all_shards_own_pairs() {
         let addr = |n: u32| Addr::v4(n.to_be_bytes());
         for shards in [1, 2, 7] {
             let mut owned = vec![0; shards];

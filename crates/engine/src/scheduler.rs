@@ -1,10 +1,10 @@
-//! The scheduler: which thread does what next.
+//! The scheduler: assigns work to threads.
 //!
-//! Blocks wait for shards, and rows for the merge. No shard is bound to a thread: an idle thread
-//! takes the next block of a shard that no thread is working on, or merges, or waits if there is
-//! nothing to do. So no thread is idle while there is work, and there are no more threads than
-//! requested. The thread that works on a shard or the merge takes it out of the scheduler and puts
-//! it back.
+//! Queues hold blocks for shards and rows for the merge. Shards are not bound to threads: an idle
+//! thread processes the next block of a shard that no thread is working on, or merges, or waits if
+//! all queues are empty. So no thread is idle while work is queued, and the number of threads is
+//! the requested one. A thread takes the shard or the merge that it works on out of the scheduler
+//! and puts it back afterwards.
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;
@@ -29,27 +29,27 @@ use crate::shard_task::Results;
 use crate::shard_task::ShardTask;
 use crate::state::State;
 
-/// With this many blocks waiting for a shard, the caller's thread works on them instead of adding
-/// more.
-const BLOCKS: usize = 8;
-/// It continues to add blocks while fewer than this wait for another shard, whose thread would soon
-/// be idle, …
-const FEW: usize = 2;
-/// … up to this many.
-const MOST_BLOCKS: usize = 2 * BLOCKS;
-/// Every thread has a home shard, whose memory is in its core's cache. It leaves that shard if this
-/// many more blocks wait for another.
-const STAY: usize = 4;
-/// Bytes of rows from which merging takes precedence.
-const URGENT: usize = 256 << 10;
-/// Bytes of unmerged rows from which only the shard with the earliest pending row runs.
-const MOST: usize = 4 << 20;
-/// Most chunks whose memory is kept for reuse.
-const SPARE: usize = 32;
-/// Most of these given to a shard at a time.
-const SPARE_OF_SHARD: usize = 4;
+/// If this many blocks are queued for a shard, the caller's thread processes blocks instead of
+/// adding more.
+const MAX_QUEUED: usize = 8;
+/// It continues to add blocks while fewer than this are queued for another shard, whose thread
+/// would soon be idle, …
+const MIN_QUEUED: usize = 2;
+/// … up to this queue length.
+const MAX_QUEUED_WHILE_OTHERS_STARVE: usize = 2 * MAX_QUEUED;
+/// Every thread has a home shard, whose memory is in the cache of its core. It leaves that shard if
+/// another shard has this many more queued blocks.
+const HOME_PREFERENCE: usize = 4;
+/// If more bytes of rows are queued, merging takes precedence.
+const URGENT_BYTES: usize = 256 << 10;
+/// If more bytes of rows are unmerged, only the shard with the earliest pending row runs.
+const MAX_UNMERGED_BYTES: usize = 4 << 20;
+/// Maximum number of row buffers kept for reuse.
+const MAX_SPARE: usize = 32;
+/// Maximum number of row buffers given to a shard at a time.
+const SPARE_PER_SHARD: usize = 4;
 
-/// The scheduler, shared by its threads.
+/// The scheduler, shared by all threads.
 #[derive(Default)]
 pub(crate) struct Shared {
     scheduler: Mutex<Scheduler>,
@@ -59,45 +59,45 @@ pub(crate) struct Shared {
 /// Pending work.
 #[derive(Default)]
 pub(crate) struct Scheduler {
-    /// The shards, and finally the global shard.
+    /// The queues of the shards; the last one is that of the global shard.
     queues: Vec<ShardQueue>,
-    /// Reports for the merge, with the index of their queue.
+    /// Reports for the merge, each with the index of its queue.
     reports: Vec<(usize, Report)>,
-    /// Bytes of rows in reports, and in the merge.
+    /// Bytes of rows in reports, and bytes of rows in the merge.
     bytes: (usize, usize),
     spare: Vec<Rows>,
-    /// Whether there are no more blocks.
+    /// Whether the input has ended.
     ended: bool,
-    /// Whether the caller's thread alone merges.
+    /// Whether only the caller's thread may merge.
     merges_in_caller: bool,
-    /// Whether the merge has a listener, which may take longer than the analysis.
+    /// Whether the merge has a listener, which may be slower than the analysis.
     is_listening: bool,
-    /// Set when a thread panicked, or the results are not needed any more.
+    /// Set if a thread panicked, or if the results are not needed any more.
     stopped: bool,
-    /// Numbers of working and waiting threads.
+    /// Number of working threads, and number of waiting threads.
     busy: usize,
     idle: usize,
-    /// Results of finished shards and of the merge.
-    left: Ended,
+    /// Results of the shards that have finished, and of the merge.
+    results: Ended,
 }
 
-/// The final state of shards and merge.
+/// Final results of shards and merge.
 #[derive(Default)]
 pub(crate) struct Ended {
     pub(crate) connections: u64,
     pub(crate) state: State,
-    /// `None` while a thread is merging.
+    /// `None` while a thread merges.
     pub(crate) merge: Option<Box<Merge>>,
-    /// The first error of a log, until it is returned.
+    /// The first error of a log that was not yet returned.
     pub(crate) error: Option<io::Error>,
 }
 
-/// A shard and its queue of blocks.
+/// A shard and its queued blocks.
 struct ShardQueue {
-    /// `None` while a thread works on it.
-    part: Option<Box<ShardTask>>,
+    /// `None` while a thread works on the shard.
+    task: Option<Box<ShardTask>>,
     blocks: VecDeque<Arc<Block>>,
-    /// All future rows have this key or a later one; `None` if none will come.
+    /// All future rows of the shard have this key or a later one; `None` if no rows follow.
     until: Option<Key>,
 }
 
@@ -108,7 +108,7 @@ enum Task {
     Merge(Box<Merge>, Vec<(usize, Report)>, Vec<Option<Key>>),
 }
 
-/// The result of a task.
+/// The result of a task, with what the scheduler gets back.
 enum Done {
     ShardTask(Box<ShardTask>),
     Ended(Box<ShardTask>),
@@ -118,17 +118,18 @@ enum Done {
 impl Shared {
     /// A scheduler for these shards and the global shard.
     pub(crate) fn new(shards: impl Iterator<Item = ShardTask>, merge: Merge) -> Self {
-        let queue = |part, until| ShardQueue { part, blocks: VecDeque::new(), until: Some(until) };
-        let shards = shards.map(|part| queue(Some(Box::new(part)), Key::EARLIEST));
-        // Before the end, the global shard's rows are added before the shards reach the same
-        // packet.
+        let queue = |task, until| ShardQueue { task, blocks: VecDeque::new(), until: Some(until) };
+        let shards = shards.map(|task| queue(Some(Box::new(task)), Key::EARLIEST));
+        // Before the end of input, the global shard's rows are reported before other shards reach
+        // the same packet.
         let queues = shards.chain([queue(None, CLOSING)]).collect();
-        let left = Ended { merge: Some(Box::new(merge)), ..Ended::default() };
-        let scheduler = Scheduler { queues, left, ..Scheduler::default() };
+        let results = Ended { merge: Some(Box::new(merge)), ..Ended::default() };
+        let scheduler = Scheduler { queues, results, ..Scheduler::default() };
         Self { scheduler: Mutex::new(scheduler), change: Condvar::new() }
     }
 
-    /// The merge has a listener; `in_caller`: it is bound to the caller's thread, which alone merges then.
+    /// Sets that the merge has a listener; `in_caller`: the listener is bound to the caller's
+    /// thread, so only that thread merges.
     pub(crate) fn listen(&mut self, in_caller: bool) {
         let scheduler = self.scheduler.get_mut().unwrap_or_else(PoisonError::into_inner);
         (scheduler.is_listening, scheduler.merges_in_caller) = (true, in_caller);
@@ -138,82 +139,83 @@ impl Shared {
         self.scheduler.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn tell(&self, scheduler: MutexGuard<'_, Scheduler>) {
+    fn notify(&self, scheduler: MutexGuard<'_, Scheduler>) {
         if scheduler.idle > 0 {
             drop(scheduler);
             self.change.notify_all();
         }
     }
 
-    /// Adds a block for all shards, with the global shard's results for its packets. If many blocks
-    /// wait, works until they are fewer. Returns the first error since the last call, and whether
-    /// work continues.
+    /// Adds a block for all shards, with the global shard's results for its packets. If queues are
+    /// long, works until they are shorter. Returns the first error since the last call, and whether
+    /// the analysis continues.
     pub(crate) fn add(&self, block: &Arc<Block>, global: &mut Shard) -> (io::Result<()>, bool) {
         let held = global.env.logs.held() + global.env.deferred();
-        let made = (held > 0 || global.env.logs.events.recorded() > 0).then(|| Report::of(global));
+        let report =
+            (held > 0 || global.env.logs.events.recorded() > 0).then(|| Report::take(global));
         let mut scheduler = self.lock();
         let shards = scheduler.queues.len().saturating_sub(1);
-        if let Some(report) = made {
+        if let Some(report) = report {
             scheduler.report(shards, report);
             global.env.logs.reuse(scheduler.spare());
         }
         for queue in scheduler.queues.iter_mut().take(shards) {
             queue.blocks.push_back(Arc::clone(block));
         }
-        let has_enough = scheduler.has(BLOCKS) || scheduler.waits_for_caller();
-        self.tell(scheduler);
-        if has_enough {
+        let is_congested = scheduler.is_congested(MAX_QUEUED) || scheduler.waits_for_caller();
+        self.notify(scheduler);
+        if is_congested {
             self.work(0, |scheduler| {
-                !scheduler.has(BLOCKS / 2 + 1) && !scheduler.waits_for_caller()
+                !scheduler.is_congested(MAX_QUEUED / 2 + 1) && !scheduler.waits_for_caller()
             });
         }
         let mut scheduler = self.lock();
-        (scheduler.left.error.take().map_or(Ok(()), Err), !scheduler.stopped)
+        (scheduler.results.error.take().map_or(Ok(()), Err), !scheduler.stopped)
     }
 
-    /// Works until all added blocks are analysed, then writes the complete rows.
+    /// Works until all added blocks are analyzed, then writes the complete rows.
     pub(crate) fn write_out(&self) -> io::Result<()> {
         self.work(0, Scheduler::is_quiet);
         let mut scheduler = self.lock();
-        if let Some(merge) = &mut scheduler.left.merge {
+        if let Some(merge) = &mut scheduler.results.merge {
             merge.write_out()?;
         }
-        scheduler.left.error.take().map_or(Ok(()), Err)
+        scheduler.results.error.take().map_or(Ok(()), Err)
     }
 
-    /// Works until all added blocks are analysed, then calls `work` with the logs.
+    /// Works until all added blocks are analyzed, then calls `work` with the logs.
     pub(crate) fn with_logs<T>(&self, work: impl FnOnce(&mut Logs) -> T) -> io::Result<Option<T>> {
         self.work(0, Scheduler::is_quiet);
         let mut scheduler = self.lock();
-        let done = scheduler.left.merge.as_mut().map(|merge| work(merge.logs()));
-        scheduler.left.error.take().map_or(Ok(done), Err)
+        let done = scheduler.results.merge.as_mut().map(|merge| work(merge.logs()));
+        scheduler.results.error.take().map_or(Ok(done), Err)
     }
 
-    /// Works until all added blocks are analysed, then sums up what the shards hold.
+    /// Works until all added blocks are analyzed, then returns the sum of the shards' gauges.
     pub(crate) fn gauge(&self) -> Gauge {
         self.work(0, Scheduler::is_quiet);
         let mut gauge = Gauge::default();
-        for task in self.lock().queues.iter_mut().filter_map(|queue| queue.part.as_mut()) {
-            gauge.add(&Gauge::of(task.shard()));
+        for task in self.lock().queues.iter_mut().filter_map(|queue| queue.task.as_mut()) {
+            gauge.add(&Gauge::measure(task.shard()));
         }
         gauge
     }
 
-    /// Ends the input; the global shard is closed like the others.
+    /// Ends the input and queues the global shard for closing.
     pub(crate) fn end(&self, global: ShardTask) {
         let mut scheduler = self.lock();
         scheduler.ended = true;
         if let Some(queue) = scheduler.queues.last_mut() {
-            queue.part = Some(Box::new(global));
+            queue.task = Some(Box::new(global));
         }
-        self.tell(scheduler);
+        self.notify(scheduler);
     }
 
-    /// Stops all work, whatever is pending.
+    /// Stops all threads, whatever is queued.
     pub(crate) fn stop(&self) {
         let mut scheduler = self.lock();
         scheduler.stopped = true;
-        self.tell(scheduler);
+        self.notify(scheduler);
     }
 
     /// Whether a thread panicked, or the results are not needed any more.
@@ -221,7 +223,7 @@ impl Shared {
         self.lock().stopped
     }
 
-    /// Works until `enough` or all is done, preferably on the home shard.
+    /// Works until `enough` holds or all work is done, preferably on the home shard.
     pub(crate) fn work(&self, home: usize, enough: impl Fn(&Scheduler) -> bool) {
         let mut scheduler = self.lock();
         while !scheduler.stopped && !scheduler.is_done() && !enough(&scheduler) {
@@ -243,31 +245,32 @@ impl Shared {
         }
     }
 
-    /// The final state when all is done.
+    /// The final results, once all work is done.
     pub(crate) fn ended(&self) -> Ended {
-        std::mem::take(&mut self.lock().left)
+        std::mem::take(&mut self.lock().results)
     }
 }
 
 impl Scheduler {
-    /// Whether this many blocks wait for a shard, and not [few](FEW) for another, unless there are
-    /// too many.
-    fn has(&self, many: usize) -> bool {
+    /// Whether at least `min_length` blocks are queued for a shard, and [`MIN_QUEUED`] for every other shard
+    /// unless the longest queue is full.
+    fn is_congested(&self, min_length: usize) -> bool {
         let shards = self.queues.len().saturating_sub(1);
         let waiting = || self.queues.iter().take(shards).map(|queue| queue.blocks.len());
-        let (most, least) = (waiting().max().unwrap_or(0), waiting().min().unwrap_or(0));
-        most >= many && (least >= FEW || most >= MOST_BLOCKS)
+        let (longest, shortest) = (waiting().max().unwrap_or(0), waiting().min().unwrap_or(0));
+        longest >= min_length
+            && (shortest >= MIN_QUEUED || longest >= MAX_QUEUED_WHILE_OTHERS_STARVE)
     }
 
-    /// Whether much is to be merged, which the caller's thread does alone.
+    /// Whether only the caller's thread merges, and the number of unmerged rows is urgent.
     fn waits_for_caller(&self) -> bool {
-        self.merges_in_caller && self.bytes.0 >= URGENT
+        self.merges_in_caller && self.bytes.0 >= URGENT_BYTES
     }
 
-    /// Whether there is no work until more blocks come.
+    /// Whether no work is queued or in progress.
     fn is_quiet(&self) -> bool {
-        let waits = self.queues.iter().any(|queue| !queue.blocks.is_empty());
-        !waits && self.busy == 0 && self.reports.is_empty()
+        let is_queued = self.queues.iter().any(|queue| !queue.blocks.is_empty());
+        !is_queued && self.busy == 0 && self.reports.is_empty()
     }
 
     fn is_done(&self) -> bool {
@@ -281,96 +284,99 @@ impl Scheduler {
     }
 
     fn spare(&mut self) -> Vec<Rows> {
-        let from = self.spare.len().saturating_sub(SPARE_OF_SHARD);
+        let from = self.spare.len().saturating_sub(SPARE_PER_SHARD);
         self.spare.split_off(from)
     }
 
-    /// The next task of a thread with this home shard.
+    /// The next task for a thread with this home shard.
     fn next(&mut self, home: usize) -> Option<Task> {
         let may_merge = home == 0 || !self.merges_in_caller;
-        let urgent = if self.bytes.0 >= URGENT && may_merge { self.merge() } else { None };
+        let urgent = if self.bytes.0 >= URGENT_BYTES && may_merge { self.merge() } else { None };
         if urgent.is_none() && self.is_ahead_of_listener() {
             return None;
         }
-        urgent.or_else(|| self.part(home)).or_else(|| if may_merge { self.merge() } else { None })
+        urgent
+            .or_else(|| self.shard_task(home))
+            .or_else(|| if may_merge { self.merge() } else { None })
     }
 
-    /// Whether much waits for a listener: shards wait, too, until the thread that merges is done.
+    /// Whether many events are queued for a listener: shards then wait until the merging thread is
+    /// done.
     fn is_ahead_of_listener(&self) -> bool {
         self.is_listening
-            && self.bytes.0 > MOST
-            && (self.left.merge.is_none() || self.merges_in_caller)
+            && self.bytes.0 > MAX_UNMERGED_BYTES
+            && (self.results.merge.is_none() || self.merges_in_caller)
     }
 
     fn merge(&mut self) -> Option<Task> {
         if self.reports.is_empty() {
             return None;
         }
-        let merge = self.left.merge.take()?;
+        let merge = self.results.merge.take()?;
         let until = self.queues.iter().map(|queue| queue.until).collect();
         self.bytes = (0, self.bytes.0 + self.bytes.1);
         Some(Task::Merge(merge, std::mem::take(&mut self.reports), until))
     }
 
-    fn part(&mut self, home: usize) -> Option<Task> {
+    fn shard_task(&mut self, home: usize) -> Option<Task> {
         let at = self.queue(home)?;
         let queue = self.queues.get_mut(at)?;
-        let part = queue.part.take()?;
+        let task = queue.task.take()?;
         Some(match queue.blocks.pop_front() {
-            Some(block) => Task::Block(part, block),
-            None => Task::Close(part),
+            Some(block) => Task::Block(task, block),
+            None => Task::Close(task),
         })
     }
 
-    /// The next shard for a thread with this home shard.
+    /// The shard whose block a thread with this home shard processes next.
     fn queue(&self, home: usize) -> Option<usize> {
         let is_ready = |queue: &ShardQueue| {
             let has_work = self.ended || !queue.blocks.is_empty();
-            queue.part.is_some() && queue.until.is_some() && has_work
+            queue.task.is_some() && queue.until.is_some() && has_work
         };
         let queues = || self.queues.iter().enumerate();
-        if self.bytes.0 + self.bytes.1 > MOST && self.busy > 0 {
+        if self.bytes.0 + self.bytes.1 > MAX_UNMERGED_BYTES && self.busy > 0 {
             let behind = queues().filter_map(|(i, queue)| Some((queue.until?, i))).min()?.1;
             return self.queues.get(behind).is_some_and(is_ready).then_some(behind);
         }
         let ready = queues().filter(|(_, queue)| is_ready(queue));
-        let (at, most) = ready.max_by_key(|(_, l)| (l.blocks.len(), Reverse(l.until)))?;
+        let (at, longest) = ready.max_by_key(|(_, l)| (l.blocks.len(), Reverse(l.until)))?;
         let stays = self.queues.get(home).is_some_and(|home| {
             let waiting = home.blocks.len();
-            is_ready(home) && waiting > 0 && waiting + STAY > most.blocks.len()
+            is_ready(home) && waiting > 0 && waiting + HOME_PREFERENCE > longest.blocks.len()
         });
         Some(if stays { home } else { at })
     }
 
     fn put_back(&mut self, done: Done) {
         match done {
-            Done::ShardTask(mut part) => {
-                let at = part.me();
+            Done::ShardTask(mut task) => {
+                let at = task.index();
                 let is_waiting = self.queues.get(at).is_some_and(|queue| queue.blocks.is_empty());
                 let mut until = None;
-                if part.is_unreported() && is_waiting {
-                    // Other shards must not wait for the rows of one that waits for blocks.
-                    until = Some(part.reported());
-                    self.report(at, Report::of(part.shard()));
-                    part.shard().env.logs.reuse(self.spare());
+                if task.is_unreported() && is_waiting {
+                    // Other shards must not wait for rows of a shard without blocks.
+                    until = Some(task.reported());
+                    self.report(at, Report::take(task.shard()));
+                    task.shard().env.logs.reuse(self.spare());
                 }
                 if let Some(queue) = self.queues.get_mut(at) {
                     queue.until = until.or(queue.until);
-                    queue.part = Some(part);
+                    queue.task = Some(task);
                 }
             }
-            Done::Ended(mut part) => {
-                self.left.connections += part.shard().connections();
-                self.left.state.add(&part.shard().evictor.report);
+            Done::Ended(mut task) => {
+                self.results.connections += task.shard().connections();
+                self.results.state.add(&task.shard().evictor.report);
             }
             Done::Merge(mut merge, result) => {
-                let (bytes, spare) = merge.rest();
+                let (bytes, spare) = merge.bytes_and_spare();
                 self.bytes.1 = bytes;
-                let room = SPARE.saturating_sub(self.spare.len());
-                self.spare.extend(spare.into_iter().take(room));
-                self.left.merge = Some(merge);
+                let free = MAX_SPARE.saturating_sub(self.spare.len());
+                self.spare.extend(spare.into_iter().take(free));
+                self.results.merge = Some(merge);
                 if let Err(error) = result {
-                    self.left.error.get_or_insert(error);
+                    self.results.error.get_or_insert(error);
                 }
             }
         }
@@ -378,28 +384,28 @@ impl Scheduler {
 }
 
 impl Results for Shared {
-    fn report(&self, part: usize, shard: &mut Shard, until: Option<Key>) {
-        let report = Report::of(shard);
+    fn report(&self, index: usize, shard: &mut Shard, until: Option<Key>) {
+        let report = Report::take(shard);
         let mut scheduler = self.lock();
-        if let Some(queue) = scheduler.queues.get_mut(part) {
+        if let Some(queue) = scheduler.queues.get_mut(index) {
             queue.until = until;
         }
-        scheduler.report(part, report);
+        scheduler.report(index, report);
         shard.env.logs.reuse(scheduler.spare());
-        self.tell(scheduler);
+        self.notify(scheduler);
     }
 }
 
 impl Task {
     fn run(self, shared: &Shared) -> Done {
         match self {
-            Self::Block(mut part, block) => {
-                part.take(&block, shared);
-                Done::ShardTask(part)
+            Self::Block(mut task, block) => {
+                task.process(&block, shared);
+                Done::ShardTask(task)
             }
-            Self::Close(mut part) => match part.close(shared) {
-                true => Done::Ended(part),
-                false => Done::ShardTask(part),
+            Self::Close(mut task) => match task.close(shared) {
+                true => Done::Ended(task),
+                false => Done::ShardTask(task),
             },
             Self::Merge(mut merge, reports, until) => {
                 let result = merge.merge(reports, &until);
@@ -420,9 +426,9 @@ mod tests {
     use crate::role::Role;
 
     fn scheduler(shards: usize) -> Shared {
-        let part = |me| ShardTask::new(me, Shard::new(Options::default(), Role::HostPairs));
+        let task = |index| ShardTask::new(index, Shard::new(Options::default(), Role::HostPairs));
         let merge = Merge::new(Logs::new(gannet_log::Options::default()), shards + 1);
-        Shared::new((0..shards).map(part), merge)
+        Shared::new((0..shards).map(task), merge)
     }
 
     fn global() -> Shard {
@@ -432,9 +438,9 @@ mod tests {
     #[test]
     fn all_shards_and_the_global_one_end() {
         let (shared, mut global) = (scheduler(2), global());
-        for _ in 0..3 * BLOCKS {
+        for _ in 0..3 * MAX_QUEUED {
             let (written, goes_on) = shared.add(&Arc::default(), &mut global);
-            assert!(written.is_ok() && goes_on && !shared.lock().has(BLOCKS));
+            assert!(written.is_ok() && goes_on && !shared.lock().is_congested(MAX_QUEUED));
         }
         shared.end(ShardTask::new(2, global));
         std::thread::scope(|scope| {
@@ -445,47 +451,47 @@ mod tests {
     }
 
     #[test]
-    fn there_are_more_blocks_while_a_part_has_few() {
+    fn more_blocks_are_queued_while_a_shard_has_few() {
         let shared = scheduler(2);
         let mut scheduler = shared.lock();
-        let add = |scheduler: &mut Scheduler, part: usize, count: usize| {
-            scheduler.queues[part].blocks.extend((0..count).map(|_| Arc::default()));
+        let add = |scheduler: &mut Scheduler, shard: usize, count: usize| {
+            scheduler.queues[shard].blocks.extend((0..count).map(|_| Arc::default()));
         };
-        assert!(!scheduler.has(BLOCKS));
-        add(&mut scheduler, 0, BLOCKS);
-        assert!(!scheduler.has(BLOCKS), "none for the other part");
-        add(&mut scheduler, 1, FEW);
-        assert!(scheduler.has(BLOCKS) && !scheduler.has(BLOCKS + 1));
+        assert!(!scheduler.is_congested(MAX_QUEUED));
+        add(&mut scheduler, 0, MAX_QUEUED);
+        assert!(!scheduler.is_congested(MAX_QUEUED), "none for the other shard");
+        add(&mut scheduler, 1, MIN_QUEUED);
+        assert!(scheduler.is_congested(MAX_QUEUED) && !scheduler.is_congested(MAX_QUEUED + 1));
         scheduler.queues[1].blocks.pop_front();
-        assert!(!scheduler.has(BLOCKS));
-        add(&mut scheduler, 0, MOST_BLOCKS - BLOCKS);
-        assert!(scheduler.has(BLOCKS), "too many for one of them");
+        assert!(!scheduler.is_congested(MAX_QUEUED));
+        add(&mut scheduler, 0, MAX_QUEUED_WHILE_OTHERS_STARVE - MAX_QUEUED);
+        assert!(scheduler.is_congested(MAX_QUEUED), "too many for one of them");
     }
 
     #[test]
-    fn a_thread_leaves_its_part_for_one_that_is_far_behind() {
+    fn a_thread_leaves_its_home_shard_for_one_that_is_far_behind() {
         let shared = scheduler(2);
         let mut scheduler = shared.lock();
         let queue = |scheduler: &Scheduler, home| scheduler.queue(home);
         assert_eq!(queue(&scheduler, 0), None, "no blocks");
         scheduler.queues[0].blocks.push_back(Arc::default());
         assert_eq!((queue(&scheduler, 0), queue(&scheduler, 1)), (Some(0), Some(0)));
-        scheduler.queues[1].blocks.extend((0..STAY).map(|_| Arc::default()));
+        scheduler.queues[1].blocks.extend((0..HOME_PREFERENCE).map(|_| Arc::default()));
         assert_eq!((queue(&scheduler, 0), queue(&scheduler, 1)), (Some(0), Some(1)));
         scheduler.queues[1].blocks.push_back(Arc::default());
         assert_eq!(queue(&scheduler, 0), Some(1), "far behind");
-        let away = scheduler.queues[1].part.take();
+        let away = scheduler.queues[1].task.take();
         assert_eq!(
             (queue(&scheduler, 0), queue(&scheduler, 1)),
             (Some(0), Some(0)),
             "somebody is at it"
         );
-        // Too many rows wait for the merge: only the shard that delays it runs.
-        scheduler.queues[1].part = away;
-        (scheduler.busy, scheduler.bytes) = (1, (MOST, 1));
+        // Too many rows are unmerged: only the shard that delays the merge runs.
+        scheduler.queues[1].task = away;
+        (scheduler.busy, scheduler.bytes) = (1, (MAX_UNMERGED_BYTES, 1));
         scheduler.queues[0].until = Some(Key { packet: 7, due: Time::MAX, tie: 0 });
         assert_eq!((queue(&scheduler, 0), queue(&scheduler, 1)), (Some(1), Some(1)));
-        scheduler.queues[1].part = None;
+        scheduler.queues[1].task = None;
         assert_eq!(queue(&scheduler, 0), None);
     }
 
@@ -496,18 +502,18 @@ mod tests {
         let mut scheduler = shared.lock();
         scheduler.queues[0].blocks.push_back(Arc::default());
         scheduler.reports.push((0, Report::default()));
-        scheduler.bytes = (MOST + 1, 0);
+        scheduler.bytes = (MAX_UNMERGED_BYTES + 1, 0);
         assert!(scheduler.next(1).is_none(), "the caller's thread merges");
         let merge = scheduler.next(0);
         assert!(matches!(merge, Some(Task::Merge(..))));
-        scheduler.bytes.0 = MOST + 1;
+        scheduler.bytes.0 = MAX_UNMERGED_BYTES + 1;
         assert!(scheduler.next(0).is_none() && scheduler.next(1).is_none(), "until that is done");
-        scheduler.bytes.0 = MOST;
+        scheduler.bytes.0 = MAX_UNMERGED_BYTES;
         assert!(matches!(scheduler.next(1), Some(Task::Block(..))));
     }
 
     #[test]
-    fn a_panic_stops_who_works_and_who_waits() {
+    fn a_panic_stops_working_and_waiting_threads() {
         let shared = scheduler(2);
         std::thread::scope(|scope| {
             let panics = scope.spawn(|| {
@@ -524,7 +530,7 @@ mod tests {
     #[test]
     fn an_error_is_reported_once() {
         let (shared, mut global) = (scheduler(1), global());
-        shared.lock().left.error = Some(io::Error::other("full"));
+        shared.lock().results.error = Some(io::Error::other("full"));
         assert!(shared.add(&Arc::default(), &mut global).0.is_err());
         assert!(shared.add(&Arc::default(), &mut global).0.is_ok());
     }

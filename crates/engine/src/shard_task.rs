@@ -1,4 +1,4 @@
-//! A shard at work: the analysis of some host pairs.
+//! The work of one shard on the blocks of the dispatcher.
 
 use std::ops::Range;
 
@@ -10,113 +10,118 @@ use crate::lookahead;
 use crate::shard::Shard;
 use crate::shard::clock::Closing;
 
-/// A shard reports when its rows exceed this many bytes, including overhead …
+/// A shard reports if its rows exceed this many bytes, including overhead …
 const REPORT_BYTES: u64 = 256 << 10;
-/// … or sooner, so that this many reports fit into the limit of memory …
-const REPORTS_OF_STATE: u64 = 128;
-/// … or after this many blocks, so that rows of other shards need not wait.
+/// … or earlier, so that this many reports fit into the limit of the state …
+const REPORTS_PER_STATE: u64 = 128;
+/// … or after this many blocks, so that rows of other shards are not delayed.
 const REPORT_BLOCKS: u32 = 8;
-/// Packets between two checks of that amount.
-const LOOK_EVERY: usize = 8;
-/// Estimated bytes of an item that is deferred to the merge.
+/// Number of packets between two checks of the size.
+const CHECK_EVERY: usize = 8;
+/// Estimated size in bytes of a decision that is deferred to the merge.
 const DEFERRED_BYTES: usize = 256;
 
-/// The dispatcher has read packets into the cache of its own core. Headers are prefetched this many
-/// of the shard's packets ahead.
-const FETCH_AHEAD: usize = 2 * lookahead::AHEAD;
+/// Distance, in packets of the shard, of the prefetch of packet headers. The dispatcher read them
+/// into the cache of its own core.
+const PREFETCH_AHEAD: usize = 2 * lookahead::AHEAD;
 
-/// What takes the results of shards.
+/// Receives the results of shards.
 pub(crate) trait Results {
-    /// Adds the results of a shard, whose future rows have the key `until` or a later one.
-    fn report(&self, part: usize, shard: &mut Shard, until: Option<Key>);
+    /// Adds the results of a shard whose future rows have the key `until` or a later one.
+    fn report(&self, index: usize, shard: &mut Shard, until: Option<Key>);
 }
 
-/// The shard of some host pairs, or the global shard once it has seen all packets.
+/// A shard that owns host pairs, or the global shard after the last packet.
 pub(crate) struct ShardTask {
-    me: usize,
+    index: usize,
     shard: Shard,
-    /// Blocks since its last report.
+    /// Number of blocks since the last report.
     unreported: u32,
-    /// Number of the last packet that it knows of.
+    /// Number of the last packet in the blocks processed so far.
     last: u64,
-    /// The connections still to be closed, once the input has ended.
+    /// The connections to close, after the end of input.
     closing: Option<Closing>,
 }
 
 impl ShardTask {
-    /// The shard number `me`.
-    pub(crate) fn new(me: usize, shard: Shard) -> Self {
-        Self { me, shard, unreported: 0, last: 0, closing: None }
+    /// Creates the task of the shard with index `me`.
+    pub(crate) fn new(index: usize, shard: Shard) -> Self {
+        Self { index, shard, unreported: 0, last: 0, closing: None }
     }
 
-    pub(crate) fn me(&self) -> usize {
-        self.me
+    pub(crate) fn index(&self) -> usize {
+        self.index
     }
 
     pub(crate) fn shard(&mut self) -> &mut Shard {
         &mut self.shard
     }
 
-    /// Whether it has unreported results.
+    /// Whether the shard has unreported results.
     pub(crate) fn is_unreported(&self) -> bool {
         self.unreported > 0
     }
 
-    /// Marks all as reported: returns the least key of future rows.
+    /// Marks all results as reported: returns the minimum key of future rows.
     pub(crate) fn reported(&mut self) -> Key {
         self.unreported = 0;
         Key { packet: self.last + 1, ..Key::EARLIEST }
     }
 
-    /// Analyses its own packets of a block, and advances time by the others.
-    pub(crate) fn take(&mut self, block: &Block, to: &impl Results) {
-        if let Some((number, time)) = block.pass() {
+    /// Analyzes the shard's own packets of a block, and advances time by the others.
+    pub(crate) fn process(&mut self, block: &Block, results: &impl Results) {
+        if let Some((number, time)) = block.time_advance() {
             self.shard.pass(number, time);
         } else {
-            // Nothing of that changes while no event has a listener.
+            // The shard stays unobserved for the whole block.
             match self.shard.is_unobserved() {
-                true => take::<false>(self.me, &mut self.shard, block, to),
-                false => take::<true>(self.me, &mut self.shard, block, to),
+                true => process::<false>(self.index, &mut self.shard, block, results),
+                false => process::<true>(self.index, &mut self.shard, block, results),
             }
         }
         self.last = block.last();
         self.unreported += 1;
         if self.unreported >= REPORT_BLOCKS {
             let until = self.reported();
-            to.report(self.me, &mut self.shard, Some(until));
+            results.report(self.index, &mut self.shard, Some(until));
         }
     }
 
-    /// Closes some of the open connections after the last packet. Returns whether all are closed
-    /// and reported.
-    pub(crate) fn close(&mut self, to: &impl Results) -> bool {
+    /// Closes some of the connections that are open after the last packet. Returns whether all are
+    /// closed and reported.
+    pub(crate) fn close(&mut self, results: &impl Results) -> bool {
         let shard = &mut self.shard;
         let closing = self.closing.get_or_insert_with(|| shard.begin_close());
-        let much = much(shard);
+        let min_report = min_report(shard);
         while shard.close_next(closing) {
-            if report_if((self.me, shard), much, to) {
+            if report_if((self.index, shard), min_report, results) {
                 return false;
             }
         }
         shard.end_close();
-        to.report(self.me, shard, None);
+        results.report(self.index, shard, None);
         true
     }
 }
 
-/// Analyses the packets of a block that belong to shard `me`, and advances time by the others. `EVENTS`: an event may
-/// have a listener.
-// A separate function, so that its loop keeps everything in registers.
+/// Analyzes the packets of a block that belong to shard `me`, and advances time by the others.
+/// `EVENTS`: an event may have a listener.
+// A separate function, so that the compiler keeps all variables of the loop in registers.
 #[inline(never)]
-fn take<const EVENTS: bool>(me: usize, shard: &mut Shard, block: &Block, to: &impl Results) {
+fn process<const EVENTS: bool>(
+    index: usize,
+    shard: &mut Shard,
+    block: &Block,
+    results: &impl Results,
+) {
     let batch = block.batch();
-    let assigned = block.assigned(me);
-    let mut handed = block.found.handed.iter().enumerate().peekable();
+    let assigned = block.assigned(index);
+    let mut extracted = block.extracted.packets.iter().enumerate().peekable();
     let mut done = 0;
     let (is_far, is_in_order) = (shard.is_table_far(), block.is_in_order());
-    let much = much(shard);
-    for (n, place) in assigned.iter().enumerate() {
-        if let Some(next) = assigned.get(n + FETCH_AHEAD) {
+    let min_report = min_report(shard);
+    for (n, position) in assigned.iter().enumerate() {
+        if let Some(next) = assigned.get(n + PREFETCH_AHEAD) {
             batch.prefetch_remote(next.at());
         }
         if is_far
@@ -125,97 +130,108 @@ fn take<const EVENTS: bool>(me: usize, shard: &mut Shard, block: &Block, to: &im
         {
             shard.prefetch(&key);
         }
-        let at = place.at();
+        let at = position.at();
         let Some(packet) = batch.get(at) else { break };
-        // The other shards' packets in between are usually not later than this packet, and then no
-        // timer is due for them either. Whether there were any is unpredictable, so it is tested
-        // last.
+        // The packets of other shards in between are usually not later than this packet, so no
+        // timer is due for them either. Whether such packets exist is hard to predict for the
+        // branch predictor, so this test comes last.
         if !(is_in_order && shard.is_idle_until(packet.time)) && done < at {
-            pass((me, shard), block, &batch, done..at, to);
+            pass((index, shard), block, &batch, done..at, results);
         }
         done = at + 1;
-        if place.is_global() {
+        if position.is_global() {
             shard.begin(packet.number, packet.time);
             shard.advance(packet.time);
-            while let Some((nth, next)) = handed.next_if(|(_, h)| h.index as usize <= at) {
-                if usize::from(next.part) == me {
-                    let (bytes, shown) = (block.handed(next), block.found.shown.get(nth));
-                    shard.take_over(next, bytes, &block.found.encapsulation(next), shown);
+            while let Some((nth, next)) = extracted.next_if(|(_, h)| h.index as usize <= at) {
+                if usize::from(next.shard) == index {
+                    let (bytes, context) =
+                        (block.extracted_bytes(next), block.extracted.event_contexts.get(nth));
+                    shard.process_extracted(
+                        next,
+                        bytes,
+                        &block.extracted.encapsulation(next),
+                        context,
+                    );
                 }
             }
-            shard.rest();
+            shard.update_wake();
         } else {
             shard.packet::<EVENTS>(&packet);
         }
-        if n % LOOK_EVERY == 0 {
-            report_if((me, shard), much, to);
+        if n % CHECK_EVERY == 0 {
+            report_if((index, shard), min_report, results);
         }
     }
-    pass((me, shard), block, &batch, done..batch.len(), to);
+    pass((index, shard), block, &batch, done..batch.len(), results);
 }
 
-/// Advances time by packets of other shards: one by one only if a timer is due.
+/// Advances time by packets of other shards; one by one only if a timer is due.
 #[inline]
 fn pass(
-    (me, shard): (usize, &mut Shard),
+    (index, shard): (usize, &mut Shard),
     block: &Block,
     batch: &Batch<'_>,
-    places: Range<usize>,
-    to: &impl Results,
+    positions: Range<usize>,
+    results: &impl Results,
 ) {
-    let Some(last) = places.end.checked_sub(1).filter(|_| !places.is_empty()) else { return };
+    let Some(last) = positions.end.checked_sub(1).filter(|_| !positions.is_empty()) else { return };
     if block.is_unowned(last) || !shard.pass_all(block.latest(batch, last)) {
-        pass_each((me, shard), block, batch, places, to);
+        pass_each((index, shard), block, batch, positions, results);
     }
 }
 
-/// The slow path.
+/// The slow path of [`pass`].
 #[cold]
 fn pass_each(
-    (me, shard): (usize, &mut Shard),
+    (index, shard): (usize, &mut Shard),
     block: &Block,
     batch: &Batch<'_>,
-    places: Range<usize>,
-    to: &impl Results,
+    positions: Range<usize>,
+    results: &impl Results,
 ) {
-    let much = much(shard);
-    for at in places.filter(|at| !block.is_unowned(*at)) {
+    let min_report = min_report(shard);
+    for at in positions.filter(|at| !block.is_unowned(*at)) {
         let time = block.latest(batch, at);
         if !shard.pass_all(time) {
             shard.pass(block.first() + at as u64, time);
-            report_if((me, shard), much, to);
+            report_if((index, shard), min_report, results);
         }
     }
 }
 
-/// Bytes of rows that are reported even in the middle of a block. Where events are recorded, their bytes count as well:
-/// [`report`] looks at these.
-fn much(shard: &Shard) -> usize {
+/// The size of rows, in bytes, that is reported even in the middle of a block. If events are
+/// recorded, their size counts as well: [`report`] adds it.
+fn min_report(shard: &Shard) -> usize {
     if shard.env.logs.events.is_recording() {
         return 0;
     }
-    most(shard)
+    min_report_with_events(shard)
 }
 
-fn most(shard: &Shard) -> usize {
-    REPORT_BYTES.min(shard.options.limits.state / REPORTS_OF_STATE) as usize
+fn min_report_with_events(shard: &Shard) -> usize {
+    REPORT_BYTES.min(shard.options.limits.state / REPORTS_PER_STATE) as usize
 }
 
-/// Reports the results of a shard if they exceed `much` bytes; returns whether it did.
+/// Reports the results of a shard if they exceed `min_report` bytes; returns whether it reported.
 #[inline]
-fn report_if((me, shard): (usize, &mut Shard), much: usize, to: &impl Results) -> bool {
-    let made = shard.env.logs.held() + shard.env.deferred() * DEFERRED_BYTES;
-    made >= much && report((me, shard), made, to)
+fn report_if(
+    (index, shard): (usize, &mut Shard),
+    min_report: usize,
+    results: &impl Results,
+) -> bool {
+    let size = shard.env.logs.held() + shard.env.deferred() * DEFERRED_BYTES;
+    size >= min_report && report((index, shard), size, results)
 }
 
-/// Reports all results, unless they are few together with the events.
+/// Reports all results, unless rows and events together are small.
 #[cold]
-fn report((me, shard): (usize, &mut Shard), made: usize, to: &impl Results) -> bool {
+fn report((index, shard): (usize, &mut Shard), size: usize, results: &impl Results) -> bool {
     let events = &shard.env.logs.events;
-    let is_much = !events.is_recording() || made + events.recorded() >= most(shard);
-    if is_much {
+    let is_enough =
+        !events.is_recording() || size + events.recorded() >= min_report_with_events(shard);
+    if is_enough {
         let until = shard.env.logs.key();
-        to.report(me, shard, until);
+        results.report(index, shard, until);
     }
-    is_much
+    is_enough
 }

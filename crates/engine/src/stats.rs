@@ -1,4 +1,4 @@
-//! stats.log: what a live analysis does, a row every five minutes.
+//! stats.log: periodic statistics of a live analysis, a row every five minutes.
 
 use gannet_base::Interval;
 use gannet_base::Time;
@@ -12,7 +12,7 @@ gannet_log::row! {
         peer: &'a str = "peer",
         /// Memory in use, in MiB.
         mem: u64 = "mem",
-        /// Packets analysed since the last row.
+        /// Packets analyzed since the last row.
         pkts_proc: u64 = "pkts_proc",
         /// Bytes received since the last row.
         bytes_recv: u64 = "bytes_recv",
@@ -20,13 +20,13 @@ gannet_log::row! {
         pkts_dropped: Option<u64> = "pkts_dropped",
         /// Packets seen on the link since the last row.
         pkts_link: Option<u64> = "pkts_link",
-        /// How long after its capture the last packet was analysed.
+        /// Time from the capture of the last packet to its analysis.
         pkt_lag: Option<Interval> = "pkt_lag",
-        /// Packets since the last row that the filter held back.
+        /// Packets since the last row that the filter rejected.
         pkts_filtered: Option<u64> = "pkts_filtered",
         /// Rows written since the last row, of all logs.
         events_proc: u64 = "events_proc",
-        /// Rows that wait in queues of sinks.
+        /// Rows queued for sinks.
         events_queued: u64 = "events_queued",
         /// TCP connections at the moment.
         active_tcp_conns: u64 = "active_tcp_conns",
@@ -36,9 +36,9 @@ gannet_log::row! {
         active_icmp_conns: u64 = "active_icmp_conns",
         /// Connections since the last row: with Zeek those of TCP alone.
         tcp_conns: u64 = "tcp_conns",
-        /// With Zeek, UDP connections since the last row; not counted apart.
+        /// With Zeek, UDP connections since the last row; not counted separately.
         udp_conns: Option<u64> = "udp_conns",
-        /// With Zeek, ICMP connections since the last row; not counted apart.
+        /// With Zeek, ICMP connections since the last row; not counted separately.
         icmp_conns: Option<u64> = "icmp_conns",
         /// With Zeek, timers since the last row; not counted.
         timers: Option<u64> = "timers",
@@ -48,17 +48,17 @@ gannet_log::row! {
         files: Option<u64> = "files",
         /// Files in transit at the moment.
         active_files: u64 = "active_files",
-        /// With Zeek, lookups of its own since the last row: there are none.
+        /// With Zeek, its own DNS lookups since the last row; always 0.
         dns_requests: u64 = "dns_requests",
-        /// With Zeek, lookups of its own at the moment: there are none.
+        /// With Zeek, its own DNS lookups at the moment; always 0.
         active_dns_requests: u64 = "active_dns_requests",
-        /// Bytes of TCP streams that wait above holes.
+        /// Bytes buffered for TCP reassembly.
         reassem_tcp_size: u64 = "reassem_tcp_size",
-        /// Bytes of files that wait above holes; not counted.
+        /// Bytes buffered for file reassembly; not counted.
         reassem_file_size: Option<u64> = "reassem_file_size",
-        /// Bytes of fragments.
+        /// Bytes of buffered IP fragments.
         reassem_frag_size: u64 = "reassem_frag_size",
-        /// Other bytes that wait: there are none.
+        /// Other buffered bytes: always 0.
         reassem_unknown_size: u64 = "reassem_unknown_size",
     }
 }

@@ -1,4 +1,4 @@
-//! Events of packets in tunnels, where they have a listener.
+//! Events of tunneled packets, raised if they have a listener.
 
 use gannet_event::Connection;
 use gannet_event::Event;
@@ -31,7 +31,7 @@ impl Shard {
         }
     }
 
-    /// A packet in VXLAN or Geneve that was processed.
+    /// Raises the event of a VXLAN or Geneve packet, after its inner packet was processed.
     #[cold]
     #[inline(never)]
     pub(crate) fn raise_inner(&mut self, index: u32, tag: Tag, data: &[u8], inner: &Inner<'_>) {
@@ -59,7 +59,7 @@ impl Shard {
         }
     }
 
-    /// A packet in Teredo, before it is processed.
+    /// Raises the events of a Teredo packet, before its inner packet is processed.
     #[cold]
     #[inline(never)]
     pub(crate) fn raise_teredo(&mut self, index: u32, teredo: &Teredo<'_>) {
@@ -88,7 +88,7 @@ impl Shard {
         }
     }
 
-    /// A message of GTPv1, before its packet is looked at.
+    /// Raises the event of a GTPv1 message, before its inner packet is processed.
     #[cold]
     #[inline(never)]
     pub(crate) fn raise_gtp(&mut self, index: u32, data: &[u8]) {
@@ -99,9 +99,9 @@ impl Shard {
         let hdr = (&message).into();
         self.raise_of_tunnel(index, |c| Gtpv1Message { c, hdr });
         let Body::Control(body) = message.body else { return };
-        let mut odd = Vec::new();
+        let mut faults = Vec::new();
         let all = tunnel::elements(body);
-        let invalid = |kind| odd.push(kind);
+        let invalid = |kind| faults.push(kind);
         let events = &self.env.logs.events;
         match message.message {
             16 if events.wants::<Gtpv1CreatePdpCtxRequest<'_>>() => {
@@ -130,7 +130,7 @@ impl Shard {
             }
             _ => {}
         }
-        for kind in odd {
+        for kind in faults {
             let addl = kind.to_string();
             let source = Some(Tag::Gtpv1.name());
             let name = "gtp_invalid_info_element";
@@ -140,7 +140,7 @@ impl Shard {
         }
     }
 
-    /// A packet in GTPv1, before it is processed.
+    /// Raises the event of the inner packet of GTPv1, before that packet is processed.
     #[cold]
     #[inline(never)]
     pub(crate) fn raise_gtp_packet(&mut self, index: u32, data: &[u8], inner: &Inner<'_>) {
@@ -154,11 +154,11 @@ impl Shard {
     }
 }
 
-/// The headers of the IP packet that a tunnel carries; `None` if it carries none.
+/// The headers of the inner IP packet; `None` if the tunnel carries no valid IP packet.
 fn headers(inner: &Inner<'_>) -> Option<PktHdr> {
     let data = inner.data();
     let len = u32::try_from(data.len()).ok()?;
-    // Bare IP has a link type of its own.
+    // Raw IP has its own link type.
     let decoded = gannet_wire::decode(inner.link_type()?, data, len).ok()?;
     decoded.datagram().map(|datagram| build::packet(&datagram.ip))
 }

@@ -25,15 +25,15 @@ impl Encapsulation {
         self.depth
     }
 
-    /// Whether there are `most` tunnels, or as many as can be followed.
-    pub(crate) fn is_full(&self, most: u64) -> bool {
-        self.depth >= MAX || self.depth as u64 >= most
+    /// Whether the depth is `max`, or the maximum that can be stored.
+    pub(crate) fn is_full(&self, max: u64) -> bool {
+        self.depth >= MAX || self.depth as u64 >= max
     }
 
-    /// Adds an inner tunnel, up to the maximum.
+    /// Adds an innermost tunnel, up to the maximum depth.
     pub(crate) fn with(mut self, tunnel: Tunnel) -> Self {
-        if let Some(place) = self.tunnels.get_mut(self.depth) {
-            *place = Some(tunnel);
+        if let Some(slot) = self.tunnels.get_mut(self.depth) {
+            *slot = Some(tunnel);
             self.depth += 1;
         }
         self
@@ -43,7 +43,7 @@ impl Encapsulation {
         self.tunnels[..self.depth].last()?.as_ref()
     }
 
-    /// The tunnels as events show them.
+    /// The tunnels in the form of events.
     pub(crate) fn states(&self) -> Vec<TunnelState> {
         let state = |tunnel: &Tunnel| {
             let &Tunnel { uid, id, ip_proto, kind } = tunnel;
@@ -59,31 +59,31 @@ impl Encapsulation {
 
 /// A host pair without IP tunnel traffic for this long gets a new uid.
 const IP_TUNNEL_TIMEOUT: Interval = Interval::from_secs(24 * 3600);
-/// Most host pairs with IP tunnels that are remembered.
+/// Maximum number of remembered host pairs with IP tunnels.
 const MAX_IP_TUNNELS: usize = 100_000;
 
-/// IP-in-IP and GRE tunnels by their two hosts.
+/// IP-in-IP and GRE tunnels by host pair.
 pub(crate) struct IpTunnels {
     known: HashMap<(Addr, Addr), (Tunnel, Time), KeyedHash>,
     timeout: Interval,
-    /// Whether uids were dropped before their time, which is not reported yet.
-    is_cut: bool,
+    /// Whether tunnels were dropped before their timeout, and this is not reported yet.
+    has_overflowed: bool,
 }
 
 impl Default for IpTunnels {
     fn default() -> Self {
-        Self { known: HashMap::default(), timeout: IP_TUNNEL_TIMEOUT, is_cut: false }
+        Self { known: HashMap::default(), timeout: IP_TUNNEL_TIMEOUT, has_overflowed: false }
     }
 }
 
 impl IpTunnels {
-    /// A host pair without IP tunnel traffic for this long gets a new uid.
+    /// Sets the timeout after which a host pair without IP tunnel traffic gets a new uid.
     pub(crate) fn set_timeout(&mut self, timeout: Interval) {
         self.timeout = timeout;
     }
 
-    /// The tunnel between two hosts without a connection of its own, by the IP protocol of its packets and its kind;
-    /// `uid` is used if it is new.
+    /// The tunnel between two hosts without a connection of its own, by IP protocol and kind; a new
+    /// one gets the uid `uid`.
     pub(crate) fn between(
         &mut self,
         now: Time,
@@ -95,10 +95,10 @@ impl IpTunnels {
         if self.known.len() >= MAX_IP_TUNNELS {
             let timeout = self.timeout;
             self.known.retain(|_, (_, used)| now - *used < timeout);
-            // If few are over, a scan of all of them would soon be repeated.
+            // If few tunnels expired, the next scan of all tunnels would follow soon.
             if self.known.len() > MAX_IP_TUNNELS / 8 * 7 {
                 self.known.clear();
-                self.is_cut = true;
+                self.has_overflowed = true;
             }
         }
         let id = ConnId { orig_h: src, orig_p: 0, resp_h: dst, resp_p: 0 };
@@ -118,10 +118,10 @@ impl IpTunnels {
         *tunnel
     }
 
-    /// Returns whether uids were dropped since the last call because there were too many host pairs: these get new
-    /// uids.
-    pub(crate) fn take_cut(&mut self) -> bool {
-        std::mem::take(&mut self.is_cut)
+    /// Returns whether tunnels were dropped since the last call because of the limit of host pairs.
+    /// They get new uids with their next packet.
+    pub(crate) fn take_overflow(&mut self) -> bool {
+        std::mem::take(&mut self.has_overflowed)
     }
 }
 
@@ -160,11 +160,11 @@ mod tests {
             assert!(tunnels.known.len() <= MAX_IP_TUNNELS);
         }
         assert_eq!(tunnels.known.len(), 10);
-        assert_eq!((tunnels.take_cut(), tunnels.take_cut()), (true, false));
+        assert_eq!((tunnels.take_overflow(), tunnels.take_overflow()), (true, false));
     }
 
     #[test]
-    fn a_pair_of_hosts_is_known_as_long_as_is_set() {
+    fn the_timeout_of_host_pairs_can_be_set() {
         let uids = UidSource::new(0);
         for (timeout, is_same) in [(Interval::from_secs(5), false), (Interval::from_secs(6), true)]
         {
@@ -178,31 +178,31 @@ mod tests {
         }
     }
 
-    /// If one expires at a time, every new one would scan all others.
+    /// Checks that one expiring pair at a time does not make every new pair scan all others.
     #[test]
-    fn a_search_for_old_pairs_of_hosts_is_worth_it() {
+    fn expired_host_pairs_are_removed_in_bulk() {
         let mut tunnels = IpTunnels::default();
         let uids = UidSource::new(0);
-        let most = MAX_IP_TUNNELS as u32;
+        let max = MAX_IP_TUNNELS as u32;
         let mut at = |n: u32, nanos: i64| {
             let uid = || uids.connection(u64::from(n), 0);
             tunnels.between(Time::from_nanos(nanos), addr(n), addr(0), (41, "Tunnel::IP"), uid);
             tunnels.known.len()
         };
-        let step = IP_TUNNEL_TIMEOUT.as_nanos() / i64::from(most);
-        let full = (0..most).map(|n| at(n, i64::from(n) * step)).last();
+        let step = IP_TUNNEL_TIMEOUT.as_nanos() / i64::from(max);
+        let full = (0..max).map(|n| at(n, i64::from(n) * step)).last();
         assert_eq!(full, Some(MAX_IP_TUNNELS));
-        assert_eq!(at(most, i64::from(most) * step), 1);
-        // Many expire, and the others stay.
-        let half = i64::from(most) + i64::from(most) / 2;
-        for n in 1..most {
-            at(most + n, i64::from(most + n) * step);
+        assert_eq!(at(max, i64::from(max) * step), 1);
+        // Many pairs expire, and the others are kept.
+        let half = i64::from(max) + i64::from(max) / 2;
+        for n in 1..max {
+            at(max + n, i64::from(max + n) * step);
         }
-        assert_eq!(at(2 * most, half * step + IP_TUNNEL_TIMEOUT.as_nanos()), MAX_IP_TUNNELS / 2);
+        assert_eq!(at(2 * max, half * step + IP_TUNNEL_TIMEOUT.as_nanos()), MAX_IP_TUNNELS / 2);
     }
 
     #[test]
-    fn more_tunnels_than_fit_are_left_out() {
+    fn tunnels_beyond_the_maximum_are_left_out() {
         let id = ConnId { orig_h: addr(1), orig_p: 0, resp_h: addr(2), resp_p: 0 };
         let tunnel = |kind| Tunnel { uid: None, id, ip_proto: 4, kind };
         let mut encapsulation = Encapsulation::default();

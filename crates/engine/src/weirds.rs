@@ -1,4 +1,4 @@
-//! Weirds of packets: the faults of `gannet_wire` with the names and columns that Zeek's weird.log has for them.
+//! Weirds of packets: maps errors of `gannet_wire` to the names and columns of Zeek's weird.log.
 
 use std::borrow::Cow;
 
@@ -11,12 +11,12 @@ use gannet_wire::Layer;
 use crate::shard::Shard;
 use crate::tunnels::Encapsulation;
 
-/// A fault as weird.log has it.
+/// An error in the form of weird.log.
 pub(crate) struct Named {
-    /// Without the `_in_tunnel` that [`Scope::is_marked`] asks for.
+    /// The name without the suffix `_in_tunnel`, which [`Scope::is_marked`] decides.
     pub(crate) name: &'static str,
     pub(crate) addl: Cow<'static, str>,
-    /// The analyzer that finds it; empty for none.
+    /// The name of the analyzer that reports it; empty if none.
     pub(crate) source: &'static str,
     pub(crate) scope: Scope,
 }
@@ -37,13 +37,13 @@ pub(crate) enum Scope {
 }
 
 impl Scope {
-    /// Whether the name gets the suffix `_in_tunnel` for a packet that came out of a tunnel.
+    /// Whether the name gets the suffix `_in_tunnel` for a packet that was tunneled.
     fn is_marked(self) -> bool {
         matches!(self, Self::Packet | Self::Flow)
     }
 }
 
-/// The name of a layer as an analyzer of Zeek.
+/// The name of Zeek's analyzer for a layer.
 pub(crate) fn analyzer(layer: Layer) -> &'static str {
     match layer {
         Layer::Ethernet => "ETHERNET",
@@ -78,10 +78,10 @@ pub(crate) fn analyzer(layer: Layer) -> &'static str {
 }
 
 pub(crate) const GRE: &str = "GRE";
-/// The source of weirds of tunnels between hosts.
+/// The source of weirds of IP tunnels.
 pub(crate) const IP_TUNNEL: &str = "IPTUNNEL";
 
-/// How weird.log names a fault.
+/// The name and columns of an error in weird.log.
 #[cold]
 pub(crate) fn named(error: &Error) -> Named {
     let (scope, source, name) = match *error {
@@ -213,7 +213,7 @@ fn empty(tunnel: Layer) -> &'static str {
     }
 }
 
-/// The additional fact of a fault.
+/// The column `addl` of an error.
 fn addl(error: &Error) -> Cow<'static, str> {
     match *error {
         Error::ThirdVlan => "inner VLAN tag overwritten".into(),
@@ -228,8 +228,8 @@ fn addl(error: &Error) -> Cow<'static, str> {
 }
 
 impl Shard {
-    /// Reports the fault of a packet with the columns of its scope. `hosts` are those of the enclosing IP header, if
-    /// there is one.
+    /// Reports the error of a packet with the columns of its scope. `hosts` are those of the
+    /// enclosing IP header, if the packet has one.
     #[cold]
     pub(crate) fn weird(
         &mut self,

@@ -1,6 +1,7 @@
-//! Listeners receive the same events in the same order however many threads analyze, and however packets come in batches:
-//! of generated traffic, of the repository's sample, and of small captures of the conformance corpus.
-// Tests may unwrap; the lints know that only of functions that are tests themselves.
+//! Listeners receive the same events in the same order for any number of threads and any batch
+//! sizes: of generated traffic, of the repository's sample, and of small captures of the
+//! conformance corpus.
+// Clippy allows unwrap in test functions, but not in their helper functions.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -34,26 +35,26 @@ use support::write;
 /// Conversations of the generated traffic, of all kinds.
 const CONVERSATIONS: usize = 300;
 
-/// Captures of the corpus with more bytes are left out.
+/// Larger captures of the corpus are skipped.
 const SMALL: u64 = 50_000;
 
-/// Numbers of threads, and packets of a batch.
-const WAYS: [(usize, usize); 3] = [(2, usize::MAX), (3, 1), (7, 50)];
+/// Numbers of threads, each with the number of packets in a batch.
+const CONFIGS: [(usize, usize); 3] = [(2, usize::MAX), (3, 1), (7, 50)];
 
-/// Writes down what it receives.
+/// Writes a line for each event that it receives.
 struct Lines {
-    heard: Arc<Mutex<Vec<u8>>>,
+    received: Arc<Mutex<Vec<u8>>>,
     affinity: ThreadAffinity,
-    /// Whether packets and the points at which handlers run are written down, too.
+    /// Whether to write packets and the points at which handlers run as well.
     wants_all: bool,
     commands: Vec<Command>,
 }
 
 impl Lines {
     fn line(&self, write: impl FnOnce(&mut Vec<u8>)) {
-        let mut heard = self.heard.lock().unwrap();
-        write(&mut heard);
-        heard.push(b'\n');
+        let mut received = self.received.lock().unwrap();
+        write(&mut received);
+        received.push(b'\n');
     }
 }
 
@@ -87,8 +88,8 @@ impl Listener for Lines {
     }
 }
 
-/// What a listener receives of a capture. `None` if it is none.
-fn heard(
+/// The lines of a listener for a capture; `None` if the file is not a capture.
+fn received(
     capture: &Path,
     (wants_all, affinity): (bool, ThreadAffinity),
     commands: &[Command],
@@ -96,9 +97,9 @@ fn heard(
 ) -> Option<Vec<u8>> {
     let mut options = Options { threads, ignore_checksums: true, ..Options::default() };
     options.logs.selection = Selection::of::<&str>([]);
-    let heard = Arc::new(Mutex::new(Vec::new()));
+    let received = Arc::new(Mutex::new(Vec::new()));
     let commands = commands.to_vec();
-    let listener = Lines { heard: Arc::clone(&heard), affinity, wants_all, commands };
+    let listener = Lines { received: Arc::clone(&received), affinity, wants_all, commands };
     let wants = |decl: &Decl| !decl.one_thread && (wants_all || !decl.opt_in);
     let interest = Interest::of(gannet_engine::events(), wants);
     let mut stream =
@@ -107,8 +108,8 @@ fn heard(
     feed(&mut engine, &mut stream, at_a_time);
     engine.end_capture("x.pcap");
     engine.finish().unwrap();
-    let heard = heard.lock().unwrap().clone();
-    Some(heard)
+    let received = received.lock().unwrap().clone();
+    Some(received)
 }
 
 fn own_folder(name: &str) -> PathBuf {
@@ -117,84 +118,93 @@ fn own_folder(name: &str) -> PathBuf {
     own
 }
 
-/// Compares what a listener receives of captures from several threads with what it receives from one.
+/// Compares what a listener receives from several threads with what it receives from one, for each
+/// capture.
 fn compare(
     captures: &[PathBuf],
-    how: (bool, ThreadAffinity),
+    listener_options: (bool, ThreadAffinity),
     commands: &[Command],
-    ways: &[(usize, usize)],
+    configs: &[(usize, usize)],
 ) {
     let (mut compared, mut differ) = (0, Vec::new());
     for capture in captures {
-        let Some(alone) = heard(capture, how, commands, (1, usize::MAX)) else { continue };
-        for way in ways {
-            let so = heard(capture, how, commands, *way).unwrap();
+        let Some(single) = received(capture, listener_options, commands, (1, usize::MAX)) else {
+            continue;
+        };
+        for config in configs {
+            let parallel = received(capture, listener_options, commands, *config).unwrap();
             compared += 1;
-            if alone != so {
-                let line = line_that_differs(&alone, &so);
-                differ.push(format!("{} {way:?}: {line}", capture.display()));
+            if single != parallel {
+                let line = line_that_differs(&single, &parallel);
+                differ.push(format!("{} {config:?}: {line}", capture.display()));
             }
         }
     }
     assert!(differ.is_empty(), "{} of {compared} differ:\n{}", differ.len(), differ.join("\n"));
-    assert!(compared >= ways.len(), "{compared} comparisons");
+    assert!(compared >= configs.len(), "{compared} comparisons");
 }
 
 #[test]
 fn any_number_of_threads_raises_the_same_events() {
     let own = own_folder("same");
-    let made = own.join("traffic.pcap");
-    write(&traffic::mixed(CONVERSATIONS, 1), &made);
+    let traffic_capture = own.join("traffic.pcap");
+    write(&traffic::mixed(CONVERSATIONS, 1), &traffic_capture);
     let mut all = captures();
-    all.insert(0, made);
+    all.insert(0, traffic_capture);
     // The generated traffic and the sample, with each number of threads.
-    compare(&all[..2], (false, ThreadAffinity::Anywhere), &[], &WAYS);
-    compare(&all[..2], (true, ThreadAffinity::Caller), &[], &WAYS);
+    compare(&all[..2], (false, ThreadAffinity::Anywhere), &[], &CONFIGS);
+    compare(&all[..2], (true, ThreadAffinity::Caller), &[], &CONFIGS);
     let mut all = all.split_off(2);
     all.retain(|capture| fs::metadata(capture).unwrap().len() <= SMALL);
     if !all.is_empty() {
         let half = all.len() / 2;
         thread::scope(|scope| {
-            scope.spawn(|| compare(&all[..half], (true, ThreadAffinity::Caller), &[], &WAYS[2..]));
-            compare(&all[half..], (true, ThreadAffinity::Caller), &[], &WAYS[2..]);
+            scope.spawn(|| {
+                compare(&all[..half], (true, ThreadAffinity::Caller), &[], &CONFIGS[2..])
+            });
+            compare(&all[half..], (true, ThreadAffinity::Caller), &[], &CONFIGS[2..]);
         });
     }
     fs::remove_dir_all(&own).unwrap();
 }
 
 #[test]
-fn what_a_listener_asks_for_before_the_first_packet_holds_in_all_threads() {
+fn early_commands_of_a_listener_apply_to_all_threads() {
     let own = own_folder("asked");
     let capture = own.join("traffic.pcap");
     write(&traffic::mixed(CONVERSATIONS, 2), &capture);
     let analyzer = Some("Analyzer::ANALYZER_HTTP".to_owned());
     let filter = Command::Filter(Some("tcp or port 53".to_owned()));
     let commands = [Command::Enable { analyzer, on: false }, filter];
-    let asked = heard(&capture, (false, ThreadAffinity::Anywhere), &commands, (3, 50)).unwrap();
-    let all = heard(&capture, (false, ThreadAffinity::Anywhere), &[], (3, 50)).unwrap();
+    let with_commands =
+        received(&capture, (false, ThreadAffinity::Anywhere), &commands, (3, 50)).unwrap();
+    let all = received(&capture, (false, ThreadAffinity::Anywhere), &[], (3, 50)).unwrap();
     let has = |text: &[u8], name: &str| String::from_utf8_lossy(text).contains(name);
     assert!(
-        has(&all, "http_request") && !has(&asked, "http_request") && has(&asked, "dns_request")
+        has(&all, "http_request")
+            && !has(&with_commands, "http_request")
+            && has(&with_commands, "dns_request")
     );
-    compare(&[capture], (true, ThreadAffinity::Caller), &commands, &WAYS);
+    compare(&[capture], (true, ThreadAffinity::Caller), &commands, &CONFIGS);
     fs::remove_dir_all(&own).unwrap();
 }
 
 #[test]
-fn no_event_is_lost_of_many() {
+fn many_events_are_all_delivered() {
     let own = own_folder("many");
     for exchanges in [10, 1_000, 20_000] {
         let capture = own.join("dns.pcap");
         write(&traffic::of(Kind::Dns, exchanges, 1), &capture);
-        let count = |way| {
-            let heard = heard(&capture, (false, ThreadAffinity::Anywhere), &[], way).unwrap();
-            let text = String::from_utf8_lossy(&heard).into_owned();
+        let count = |config| {
+            let received =
+                received(&capture, (false, ThreadAffinity::Anywhere), &[], config).unwrap();
+            let text = String::from_utf8_lossy(&received).into_owned();
             let of = |name: &str| text.matches(&format!("\"event\":\"{name}\"")).count();
             (of("dns_request"), of("new_connection"), of("connection_state_remove"), text.len())
         };
-        let alone = count((1, usize::MAX));
-        assert_eq!(alone, count((2, usize::MAX)));
-        assert!(alone.0 >= exchanges && alone.1 == alone.2, "{alone:?} of {exchanges}");
+        let single = count((1, usize::MAX));
+        assert_eq!(single, count((2, usize::MAX)));
+        assert!(single.0 >= exchanges && single.1 == single.2, "{single:?} of {exchanges}");
     }
     fs::remove_dir_all(&own).unwrap();
 }

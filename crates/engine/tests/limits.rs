@@ -1,5 +1,6 @@
-//! At every limit the logs are the same bytes for any number of threads, and say that it was reached.
-// Tests may unwrap; the lints know that only of functions that are tests themselves.
+//! At every limit the logs are identical for any number of threads, and report that the limit was
+//! reached.
+// Clippy allows unwrap in test functions, but not in their helper functions.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -18,12 +19,12 @@ use gannet_synth::dns;
 use gannet_synth::frame;
 use gannet_synth::traffic;
 use gannet_synth::traffic::long::Dialogue;
+use support::analyze;
 use support::column;
 use support::difference;
-use support::made;
 
-/// Numbers of threads, and packets of a batch.
-const WAYS: [(usize, usize); 4] = [(1, 3), (2, usize::MAX), (2, 1), (7, 50)];
+/// Numbers of threads, each with the number of packets in a batch.
+const CONFIGS: [(usize, usize); 4] = [(1, 3), (2, usize::MAX), (2, 1), (7, 50)];
 
 /// A value of each limit that the traffic of this test exceeds.
 fn tight(name: &str) -> u64 {
@@ -39,7 +40,7 @@ fn tight(name: &str) -> u64 {
     }
 }
 
-/// Host pairs with the same traffic, each a little later than the previous one.
+/// Number of host pairs with the same traffic, each a little later than the previous one.
 const PAIRS: u8 = 5;
 
 fn ends(pair: u8, ports: (u16, u16)) -> (SocketAddr, SocketAddr) {
@@ -103,7 +104,8 @@ fn datagrams(trace: &mut Trace, pair: u8) {
         trace.udp(client, server, &dns::query(id, "a.example.com", dns::A));
     }
     let (client, server) = ends(pair, (5_060, 5_060));
-    // The reply comes within the request, whose rest then counts as another one.
+    // The reply comes in the middle of the request, whose remaining part then counts as another
+    // request.
     trace.udp(client, server, b"OPTIONS sip:u SIP/2.0\r\nCall-ID: 1\r\n");
     trace.udp_reply(client, server, b"SIP/2.0 200 OK\r\nCSeq: 1 OPTIONS\r\n\r\n");
     trace.udp(client, server, b"CSeq: 1 OPTIONS\r\n");
@@ -180,14 +182,14 @@ fn files_and_holes(trace: &mut Trace, pair: u8) {
     }
 }
 
-/// The memory usage that the allocator would report: more with each check.
+/// The memory usage that an allocator would report: it grows with each check.
 fn memory() -> u64 {
     thread_local!(static IN_USE: AtomicU64 = const { AtomicU64::new(0) });
     IN_USE.with(|n| n.fetch_add(1_000_000, Relaxed) % 60_000_000)
 }
 
 #[test]
-fn at_every_limit_all_numbers_of_threads_make_the_same_bytes_and_say_so() {
+fn at_every_limit_logs_are_equal_for_all_thread_counts_and_report_it() {
     let own = std::env::temp_dir().join(format!("gannet-limits-{}", std::process::id()));
     let out = own.join("logs");
     fs::create_dir_all(&out).unwrap();
@@ -198,24 +200,26 @@ fn at_every_limit_all_numbers_of_threads_make_the_same_bytes_and_say_so() {
         let mut options = Options::default();
         assert!(options.limits.set(limit.name, tight(limit.name)));
         if limit.name == "state" {
-            // Each analysis starts from the same number.
+            // Each analysis starts from the same value.
             options.memory = Some(memory);
         }
-        // Each run has a thread of its own, so that the reported memory starts over.
-        let run = |way| {
+        // Each run has its own thread, so that its memory usage starts from zero.
+        let run = |config| {
             std::thread::scope(|s| {
-                s.spawn(|| made(&capture, &out, &options, way).unwrap()).join().unwrap()
+                s.spawn(|| analyze(&capture, &out, &options, config).unwrap()).join().unwrap()
             })
         };
-        let alone = run((1, usize::MAX));
-        for way in WAYS {
-            let difference = difference(&alone, &run(way));
-            wrong.extend(difference.map(|d| format!("{} {way:?}: {d}", limit.name)));
+        let single = run((1, usize::MAX));
+        for config in CONFIGS {
+            let difference = difference(&single, &run(config));
+            wrong.extend(difference.map(|d| format!("{} {config:?}: {d}", limit.name)));
         }
-        let weirds = column(&alone, "weird", "name");
+        let weirds = column(&single, "weird", "name");
         let is_reported = match limit.reported_by {
             "fragments given up" => true,
-            "rows without a reply" => column(&alone, "dns", "rcode").iter().any(|code| code == "-"),
+            "rows without a reply" => {
+                column(&single, "dns", "rcode").iter().any(|code| code == "-")
+            }
             // Some names get a suffix for tunnels.
             name => weirds.iter().any(|w| w.starts_with(name)),
         };

@@ -1,7 +1,7 @@
-//! Nothing is lost on long connections: for every protocol that is logged exchange by exchange, the
-//! logs have exactly the rows that were sent, however many exchanges one connection has, however far
-//! apart they are, and however many threads there are.
-// Tests may unwrap and print; the lints know that only of functions that are tests themselves.
+//! No row is lost on long connections: for every protocol with a row per exchange, the logs have
+//! exactly the rows that were sent, for any number of exchanges per connection, any interval
+//! between them and any number of threads.
+// Clippy allows unwrap in test functions, but not in their helper functions.
 #![allow(clippy::print_stderr, clippy::unwrap_used)]
 
 mod support;
@@ -20,17 +20,17 @@ use gannet_base::Time;
 use gannet_engine::Options;
 use gannet_synth::Trace;
 use gannet_synth::traffic::long::Dialogue;
+use support::analyze;
 use support::column;
-use support::made;
 
-/// Threads of an analysis.
+/// Numbers of threads.
 const THREADS: [usize; 3] = [1, 2, 7];
 
-/// Captures that are analysed in parallel.
+/// Number of captures that are analyzed in parallel.
 const WORKERS: usize = 2;
 
-/// Intervals between exchanges. The third is longer than any idle release, and shorter than the
-/// timeout of UDP; the last is longer than the timeout.
+/// Intervals between exchanges. The third one is longer than any idle release, and shorter than the
+/// timeout of UDP; the last one is longer than that timeout.
 const DISTANCES: [Interval; 4] = [
     Interval::from_millis(1),
     Interval::from_secs(3),
@@ -43,7 +43,7 @@ fn start() -> Time {
 }
 
 /// One dialogue on one connection.
-fn alone(dialogue: Dialogue, count: usize, every: Interval) -> (Trace, Expected) {
+fn single(dialogue: Dialogue, count: usize, every: Interval) -> (Trace, Expected) {
     let ends = ("10.0.0.9:40000".parse().unwrap(), SocketAddr::new(server(), dialogue.port()));
     let mut trace = Trace::new(start(), 1);
     dialogue.play(&mut trace, ends, count, every);
@@ -58,18 +58,18 @@ fn server() -> std::net::IpAddr {
     "10.0.0.1".parse().unwrap()
 }
 
-/// Values by log and column.
+/// Expected values by log and column.
 type Expected = BTreeMap<(&'static str, &'static str), Vec<String>>;
 
-/// Analyses a trace and returns missing and surplus rows.
+/// Analyzes a trace and returns missing and surplus rows.
 fn differences(trace: &Trace, expected: &Expected, own: &Path, ordered: bool) -> Vec<String> {
     fs::create_dir_all(own.join("logs")).unwrap();
     let capture = own.join("capture.pcap");
     support::write(trace, &capture);
     let mut differ = Vec::new();
     for threads in THREADS {
-        let logs =
-            made(&capture, &own.join("logs"), &Options::default(), (threads, usize::MAX)).unwrap();
+        let logs = analyze(&capture, &own.join("logs"), &Options::default(), (threads, usize::MAX))
+            .unwrap();
         for ((log, name), values) in expected {
             let (mut got, mut values) = (column(&logs, log, name), values.clone());
             if !ordered {
@@ -96,7 +96,7 @@ fn differences(trace: &Trace, expected: &Expected, own: &Path, ordered: bool) ->
     differ
 }
 
-/// Analyses all cases, a few in parallel.
+/// Analyzes all cases, a few in parallel.
 fn check(name: &str, cases: &[(Dialogue, usize, Interval)]) {
     let own = folder(name);
     let next = AtomicUsize::new(0);
@@ -104,7 +104,7 @@ fn check(name: &str, cases: &[(Dialogue, usize, Interval)]) {
         let own = own.join(worker.to_string());
         let mut differ = Vec::new();
         while let Some((dialogue, count, every)) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let (trace, expected) = alone(*dialogue, *count, *every);
+            let (trace, expected) = single(*dialogue, *count, *every);
             let found = differences(&trace, &expected, &own, true);
             differ.extend(found.iter().map(|d| format!("{dialogue}, {count}, {every:?}: {d}")));
         }
@@ -145,7 +145,7 @@ fn protocols_at_once_between_few_hosts_have_all_rows() {
     let (mut traces, mut expected) = (Vec::new(), Expected::new());
     for pair in 0..3 {
         for (at, dialogue) in Dialogue::ALL.into_iter().enumerate() {
-            // Leases of all hosts differ only by their transactions.
+            // Leases of different hosts differ only by their transaction ids.
             if dialogue == Dialogue::Dhcp && pair > 0 {
                 continue;
             }
@@ -159,7 +159,7 @@ fn protocols_at_once_between_few_hosts_have_all_rows() {
             dialogue.play(&mut trace, ends, count, Interval::from_millis(70 + at as i64));
             traces.push(trace);
             for rows in dialogue.rows(ends.1, count) {
-                // Mails are files, too.
+                // Mails are logged as files as well.
                 if rows.log != "files" {
                     expected.entry((rows.log, rows.column)).or_default().extend(rows.values);
                 }

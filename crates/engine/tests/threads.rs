@@ -1,7 +1,7 @@
-//! The logs are the same bytes however many threads make them and however packets come in batches:
-//! of generated traffic, of the repository's sample, and of every capture of the conformance corpus,
-//! which is next to the project (or where `GANNET_SHARED` says). Without the corpus this says so.
-// Tests may unwrap; the lints know that only of functions that are tests themselves.
+//! The logs are identical for any number of threads and any batch sizes: of generated traffic, of
+//! the repository's sample, and of every capture of the conformance corpus, which is next to the
+//! project (or where `GANNET_SHARED` points). The test prints a note if the corpus is missing.
+// Clippy allows unwrap in test functions, but not in their helper functions.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -15,18 +15,18 @@ use gannet_engine::Options;
 use gannet_log::Format;
 use gannet_log::JsonTimes;
 use gannet_log::Selection;
+use support::analyze;
 use support::difference;
-use support::made;
 use support::write;
 
 /// Conversations of the generated traffic, of all kinds.
 const CONVERSATIONS: usize = 600;
 
-/// Workers of the test, each with a capture of its own.
+/// Number of worker threads of the test, each with its own capture.
 const WORKERS: usize = 2;
 
-/// Numbers of threads, and packets of a batch.
-const WAYS: [(usize, usize); 4] = [(1, 3), (2, usize::MAX), (2, 1), (7, 50)];
+/// Numbers of threads, each with the number of packets in a batch.
+const CONFIGS: [(usize, usize); 4] = [(1, 3), (2, usize::MAX), (2, 1), (7, 50)];
 
 #[test]
 fn any_number_of_threads_and_any_batches_make_the_same_bytes() {
@@ -46,15 +46,18 @@ fn any_number_of_threads_and_any_batches_make_the_same_bytes() {
         fs::create_dir(&out).unwrap();
         let (mut compared, mut differ) = (0, Vec::new());
         while let Some(capture) = captures.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let ways = [(&default, &WAYS[..]), (&json, &WAYS[2..3])];
-            for (options, ways) in ways {
-                let Some(alone) = made(capture, &out, options, (1, usize::MAX)) else { continue };
-                for way in ways {
-                    let so = made(capture, &out, options, *way).unwrap();
+            let configs = [(&default, &CONFIGS[..]), (&json, &CONFIGS[2..3])];
+            for (options, configs) in configs {
+                let Some(single) = analyze(capture, &out, options, (1, usize::MAX)) else {
+                    continue;
+                };
+                for config in configs {
+                    let parallel = analyze(capture, &out, options, *config).unwrap();
                     compared += 1;
-                    let difference = difference(&alone, &so);
-                    differ
-                        .extend(difference.map(|d| format!("{} {way:?}: {d}", capture.display())));
+                    let difference = difference(&single, &parallel);
+                    differ.extend(
+                        difference.map(|d| format!("{} {config:?}: {d}", capture.display())),
+                    );
                 }
             }
         }

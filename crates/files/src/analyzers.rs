@@ -1,4 +1,4 @@
-//! What looks into a file while it passes: hashes, and analyzers for its type.
+//! Analyzers of a file's contents: hashes, and those for its type.
 
 use std::borrow::Cow;
 
@@ -18,7 +18,8 @@ use crate::x509;
 use crate::x509::Certificate;
 use crate::x509_raise;
 
-/// Most bytes of an OCSP message or a certificate. A longer file is not parsed, which is a weird.
+/// Maximum size of an OCSP message or a certificate in bytes. A longer file is not parsed, which is
+/// a weird.
 const MAX_MESSAGE: usize = 1 << 20;
 /// The weird for a file that exceeds [`MAX_MESSAGE`].
 const TOO_LONG_WEIRD: &str = "file_message_too_long";
@@ -29,24 +30,24 @@ pub(crate) struct Analyzers {
     names: Vec<&'static str>,
     hashes: Option<Box<Hashes>>,
     ocsp: Option<Vec<u8>>,
-    /// The same of a request, where a listener asks for it.
+    /// The bytes of an OCSP request, if a listener requested its analyzer.
     ocsp_request: Option<Vec<u8>>,
-    /// Bytes of a certificate so far, where a listener asks for its analyzer.
+    /// The bytes of a certificate so far, if a listener requested its analyzer.
     x509: Option<Vec<u8>>,
-    /// The analyzers that the file is too long for.
+    /// The analyzers for which the file is too long.
     too_long: Vec<&'static str>,
     pe: Option<Box<pe::Parser>>,
-    /// The analyzer whose format the file violates, not reported yet, and the reason.
+    /// The analyzer whose format the file violates, and the reason, until it is reported.
     pub(crate) failure: Option<(&'static str, String)>,
-    /// Those of types that are not used.
+    /// Type-specific analyzers that are disabled.
     pub(crate) disabled: Disabled,
-    /// Whether headers are kept for events.
+    /// Whether to store executable headers for events.
     pub(crate) keeps_headers: bool,
-    /// Whether the DOS program of an executable is kept as well.
+    /// Whether to store the DOS program of an executable as well.
     pub(crate) keeps_programs: bool,
 }
 
-/// What they found.
+/// The results of a file's analyzers.
 #[derive(Debug, Default)]
 pub(crate) struct Results {
     pub(crate) names: Vec<&'static str>,
@@ -54,11 +55,11 @@ pub(crate) struct Results {
     pub(crate) sha1: Option<String>,
     pub(crate) sha256: Option<String>,
     ocsp: Option<Vec<u8>>,
-    /// The same of a request, where a listener asks for it.
+    /// The bytes of an OCSP request, if a listener requested its analyzer.
     ocsp_request: Option<Vec<u8>>,
-    /// Bytes of the whole certificate.
+    /// The bytes of the complete certificate.
     x509: Option<Vec<u8>>,
-    /// The analyzers that the file is too long for.
+    /// The analyzers for which the file is too long.
     too_long: Vec<&'static str>,
     pe: Option<Box<pe::Parser>>,
 }
@@ -70,7 +71,7 @@ impl Analyzers {
         self.hashes = Some(Box::new(Hashes::new(all)));
     }
 
-    /// Adds hashes that a script asks for, or removes them.
+    /// Adds or removes hashes, as requested by a script.
     pub(crate) fn set_hashes(&mut self, which: HashSelection, on: bool) {
         if on {
             self.hashes.get_or_insert_default().add(which);
@@ -79,14 +80,14 @@ impl Analyzers {
         }
     }
 
-    /// Adds what a type calls for.
+    /// Adds the analyzers for a type.
     pub(crate) fn add_for(&mut self, mime_type: &str) {
         match mime_type {
             "application/x-dosexec" if !self.disabled.pe => {
                 self.names.push("PE");
                 let mut parser = pe::Parser::new();
-                parser.keeps = self.keeps_headers;
-                parser.keeps_program = self.keeps_headers && self.keeps_programs;
+                parser.stores_parts = self.keeps_headers;
+                parser.stores_program = self.keeps_headers && self.keeps_programs;
                 self.pe = Some(Box::new(parser));
             }
             "application/ocsp-response" if !self.disabled.ocsp => {
@@ -96,7 +97,7 @@ impl Analyzers {
         }
     }
 
-    /// The next bytes.
+    /// Passes the next bytes to the analyzers.
     pub(crate) fn data(&mut self, data: &[u8]) {
         if let Some(hashes) = &mut self.hashes {
             hashes.update(data);
@@ -104,7 +105,7 @@ impl Analyzers {
         if let Some(pe) = &mut self.pe
             && !pe.is_done()
         {
-            // An invalid header ends the parsing; the facts read before remain.
+            // An invalid header ends the parsing; the facts parsed before remain.
             if let Err(error) = pe.update(data) {
                 self.failure = Some(("PE", error.to_string()));
             }
@@ -114,34 +115,35 @@ impl Analyzers {
             (&mut self.ocsp_request, "OCSP_REQUEST"),
             (&mut self.x509, "X509"),
         ];
-        for (kept, name) in all {
-            if !keep(kept, data) {
+        for (buffer, name) in all {
+            if !append(buffer, data) {
                 self.too_long.push(name);
             }
         }
     }
 
-    /// Adds an analyzer that a listener asks for by Zeek's name; returns whether it is one of these.
+    /// Adds an analyzer that a listener requests by Zeek's name; returns whether the name is known
+    /// here.
     pub(crate) fn add_by_name(&mut self, analyzer: &str) -> bool {
-        let Some((kept, name)) = self.message(analyzer) else { return false };
-        if kept.is_none() {
-            *kept = Some(Vec::new());
+        let Some((buffer, name)) = self.message(analyzer) else { return false };
+        if buffer.is_none() {
+            *buffer = Some(Vec::new());
             self.names.push(name);
         }
         true
     }
 
-    /// Removes one that a listener does not want.
+    /// Removes an analyzer at the request of a listener.
     pub(crate) fn remove_by_name(&mut self, analyzer: &str) {
-        if let Some((kept, name)) = self.message(analyzer) {
-            *kept = None;
+        if let Some((buffer, name)) = self.message(analyzer) {
+            *buffer = None;
             self.names.retain(|its| *its != name);
         } else if analyzer == "Files::ANALYZER_PE" {
             self.pe = None;
         }
     }
 
-    /// The bytes that an analyzer of Zeek's name keeps, and its short name.
+    /// The buffer of the analyzer with this name in Zeek, and the short name of the analyzer.
     fn message(&mut self, analyzer: &str) -> Option<(&mut Option<Vec<u8>>, &'static str)> {
         match analyzer {
             "Files::ANALYZER_OCSP_REPLY" => Some((&mut self.ocsp, "OCSP_REPLY")),
@@ -151,18 +153,18 @@ impl Analyzers {
         }
     }
 
-    /// Whether headers wait for their events.
+    /// Whether headers are stored for events.
     #[inline]
     pub(crate) fn has_headers(&self) -> bool {
-        self.pe.as_ref().is_some_and(|pe| !pe.kept.is_empty())
+        self.pe.as_ref().is_some_and(|pe| !pe.stored_parts.is_empty())
     }
 
-    /// Takes the headers that wait for their events.
+    /// Takes the headers that are stored for events.
     pub(crate) fn take_headers(&mut self) -> Vec<(pe::Kind, Vec<u8>)> {
-        self.pe.as_mut().map(|pe| std::mem::take(&mut pe.kept)).unwrap_or_default()
+        self.pe.as_mut().map(|pe| std::mem::take(&mut pe.stored_parts)).unwrap_or_default()
     }
 
-    /// Bytes are missing: facts that need the whole file are unavailable.
+    /// Handles missing bytes: facts that need the whole file become unavailable.
     pub(crate) fn gap(&mut self) {
         self.hashes = None;
         self.ocsp = None;
@@ -171,8 +173,8 @@ impl Analyzers {
     }
 
     pub(crate) fn finish(&mut self) -> Results {
-        let fed = self.hashes.take().filter(|h| h.is_fed());
-        let digests = fed.map(|h| h.finish()).unwrap_or_default();
+        let hashes = self.hashes.take().filter(|h| h.has_data());
+        let digests = hashes.map(|h| h.finish()).unwrap_or_default();
         Results {
             names: std::mem::take(&mut self.names),
             md5: digests.md5,
@@ -187,20 +189,22 @@ impl Analyzers {
     }
 }
 
-/// Appends data that is parsed at the end of the file. Returns false, and drops all of it, beyond [`MAX_MESSAGE`].
-fn keep(kept: &mut Option<Vec<u8>>, data: &[u8]) -> bool {
-    let Some(all) = kept else { return true };
+/// Appends data that is parsed at the end of the file. Beyond [`MAX_MESSAGE`], drops all of it and
+/// returns false.
+fn append(buffer: &mut Option<Vec<u8>>, data: &[u8]) -> bool {
+    let Some(all) = buffer else { return true };
     let fits = all.len() + data.len() <= MAX_MESSAGE;
     if fits {
         all.extend_from_slice(data);
     } else {
-        *kept = None;
+        *buffer = None;
     }
     fits
 }
 
 impl Results {
-    /// Writes the rows of their own logs, and reports weirds. `certificate` is the one that the file is, if it was read before.
+    /// Writes the rows of the analyzers' own logs, and reports weirds. `certificate` is the parsed
+    /// certificate, if the file is one that was parsed before.
     pub(crate) fn write(
         &self,
         logs: &mut Sinks,

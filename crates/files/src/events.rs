@@ -1,6 +1,6 @@
 //! Events of files.
 
-/// Number of the module that declares events of files.
+/// Number of this module among those that declare events.
 pub const MODULE: u16 = 0;
 use std::borrow::Cow;
 
@@ -18,7 +18,7 @@ use crate::x509::text::Extension;
 use crate::x509::text::Timestamp;
 use crate::zip::Method;
 
-/// A certificate that listeners cannot look into: its DER form, for functions that can.
+/// A certificate as an opaque value of scripts: its DER form, for functions that parse it.
 #[derive(Clone, Copy, Debug)]
 pub struct X509Opaque<'a>(pub &'a [u8]);
 
@@ -33,7 +33,7 @@ gannet_event::record! {
     /// A type that the first bytes of a file match.
     #[derive(Clone, Copy, Debug)]
     pub struct MimeMatch = "mime_match" {
-        /// How strongly.
+        /// Strength of the match.
         strength: i64 = "strength",
         /// The type.
         mime: &'static str = "mime",
@@ -41,7 +41,7 @@ gannet_event::record! {
 }
 
 gannet_event::record! {
-    /// What is known of a file from its content.
+    /// Metadata of a file.
     #[derive(Clone, Debug)]
     pub struct Metadata = "fa_metadata" {
         /// The strongest type.
@@ -60,20 +60,20 @@ gannet_event::enumeration!(Method = "ZIP::CompressionMethod", |method| match met
 });
 
 gannet_event::record! {
-    /// What an archive says of a file.
+    /// Metadata of a file in an archive.
     #[derive(Clone, Debug)]
     pub struct ZipEntry<'a> = "ZIP::File" {
-        /// Whether this is in the directory, and not before the contents.
+        /// Whether this is from the central directory, not from the local header before the contents.
         is_in_directory: bool = "global_",
-        /// The contents as a file.
+        /// The file uid of the contents.
         fid: Option<Uid> = "fid",
         /// Name of the file.
         filename: &'a [u8] = "filename",
-        /// When it was changed.
+        /// Modification time.
         changed: Time = "time_",
         /// Comment.
         comment: &'a [u8] = "comment",
-        /// How it is compressed.
+        /// Compression method.
         method: Method = "compression",
         /// Whether it is encrypted.
         is_encrypted: bool = "encrypted",
@@ -81,7 +81,7 @@ gannet_event::record! {
 }
 
 gannet_event::record! {
-    /// What a certificate says (RFC 5280).
+    /// Facts about a certificate (RFC 5280).
     #[derive(Clone, Debug)]
     pub struct CertificateFacts<'a> = "X509::Certificate" {
         /// Version, counted from one.
@@ -110,7 +110,7 @@ gannet_event::record! {
         exponent: Option<&'a str> = "exponent",
         /// Curve of an elliptic-curve key.
         curve: Option<&'a str> = "curve",
-        /// Algorithm of the signature, as the signed part names it.
+        /// Algorithm of the signature, as stated in the signed part.
         tbs_sig_alg: &'a str = "tbs_sig_alg",
     }
 }
@@ -125,9 +125,9 @@ gannet_event::record! {
         short_name: Option<&'a str> = "short_name",
         /// Its identifier.
         oid: &'a str = "oid",
-        /// Whether it must be understood.
+        /// Whether it is critical.
         critical: bool = "critical",
-        /// Its content in words.
+        /// Its contents as text.
         value: &'a [u8] = "value",
     }
 }
@@ -138,7 +138,7 @@ gannet_event::record! {
     pub struct Constraints = "X509::BasicConstraints" {
         /// Whether the subject may issue certificates.
         ca: bool = "ca",
-        /// How many issuers may follow below.
+        /// Maximum number of intermediate certificates below this one.
         path_len: Option<u64> = "path_len",
     }
 }
@@ -153,7 +153,7 @@ gannet_event::record! {
         uri: Option<Vec<&'a [u8]>> = "uri",
         /// Mail addresses.
         email: Option<Vec<&'a [u8]>> = "email",
-        /// Addresses.
+        /// IP addresses.
         ip: Option<Vec<Addr>> = "ip",
         /// Whether there are names of other kinds.
         other_fields: bool = "other_fields",
@@ -166,35 +166,35 @@ gannet_event::record! {
     pub struct DosHeader<'a> = "PE::DOSHeader" {
         /// `MZ`.
         signature: &'a [u8] = "signature",
-        /// Bytes of the last page.
+        /// Number of bytes in the last page.
         used_bytes_in_last_page: u64 = "used_bytes_in_last_page",
-        /// Pages.
+        /// Number of pages.
         file_in_pages: u64 = "file_in_pages",
-        /// Relocations.
+        /// Number of relocations.
         num_reloc_items: u64 = "num_reloc_items",
-        /// Paragraphs of the header.
+        /// Length of the header in paragraphs.
         header_in_paragraphs: u64 = "header_in_paragraphs",
-        /// Paragraphs that it needs.
+        /// Minimum number of additional paragraphs.
         min_extra_paragraphs: u64 = "min_extra_paragraphs",
-        /// Paragraphs that it wants.
+        /// Maximum number of additional paragraphs.
         max_extra_paragraphs: u64 = "max_extra_paragraphs",
-        /// The stack segment.
+        /// Initial stack segment.
         init_relative_ss: u64 = "init_relative_ss",
-        /// The stack pointer.
+        /// Initial stack pointer.
         init_sp: u64 = "init_sp",
         /// The checksum.
         checksum: u64 = "checksum",
-        /// The instruction pointer.
+        /// Initial instruction pointer.
         init_ip: u64 = "init_ip",
-        /// The code segment.
+        /// Initial code segment.
         init_relative_cs: u64 = "init_relative_cs",
-        /// Offset of the relocations.
+        /// Offset of the relocation table.
         addr_of_reloc_table: u64 = "addr_of_reloc_table",
         /// Number of the overlay.
         overlay_num: u64 = "overlay_num",
-        /// The manufacturer.
+        /// OEM identifier.
         oem_id: u64 = "oem_id",
-        /// Information of the manufacturer.
+        /// OEM information.
         oem_info: u64 = "oem_info",
         /// Offset of the PE header.
         addr_of_new_exe_header: u64 = "addr_of_new_exe_header",
@@ -205,15 +205,15 @@ gannet_event::record! {
     /// The header of a PE file.
     #[derive(Clone, Debug)]
     pub struct FileHeader = "PE::FileHeader" {
-        /// What it was compiled for.
+        /// Target machine.
         machine: u64 = "machine",
-        /// When it was compiled.
+        /// Compile time.
         ts: Time = "ts",
-        /// Offset of the symbols.
+        /// Offset of the symbol table.
         sym_table_ptr: u64 = "sym_table_ptr",
-        /// Symbols.
+        /// Number of symbols.
         num_syms: u64 = "num_syms",
-        /// Bytes of the optional header.
+        /// Size of the optional header in bytes.
         optional_header_size: u64 = "optional_header_size",
         /// Flags.
         characteristics: SetOf<u64> = "characteristics",
@@ -221,56 +221,56 @@ gannet_event::record! {
 }
 
 gannet_event::record! {
-    /// The header of a program.
+    /// The optional header of a PE file.
     #[derive(Clone, Debug)]
     pub struct OptionalHeader = "PE::OptionalHeader" {
-        /// Its kind: 0x10b for 32 bits, 0x20b for 64.
+        /// Format: 0x10b is PE32, 0x20b is PE32+.
         magic: u64 = "magic",
-        /// Version of the linker.
+        /// Major version of the linker.
         major_linker_version: u64 = "major_linker_version",
-        /// Lower part of that version.
+        /// Minor version of the linker.
         minor_linker_version: u64 = "minor_linker_version",
-        /// Bytes of code.
+        /// Size of the code in bytes.
         size_of_code: u64 = "size_of_code",
-        /// Bytes of data with values.
+        /// Size of initialized data in bytes.
         size_of_init_data: u64 = "size_of_init_data",
-        /// Bytes of data without values.
+        /// Size of uninitialized data in bytes.
         size_of_uninit_data: u64 = "size_of_uninit_data",
-        /// Where it begins.
+        /// Address of the entry point.
         addr_of_entry_point: u64 = "addr_of_entry_point",
-        /// Where code begins.
+        /// Address of the code.
         base_of_code: u64 = "base_of_code",
-        /// Where data begin.
+        /// Address of the data.
         base_of_data: Option<u64> = "base_of_data",
-        /// Where it is loaded.
+        /// Preferred load address.
         image_base: u64 = "image_base",
         /// Alignment of sections in memory.
         section_alignment: u64 = "section_alignment",
         /// Alignment of sections in the file.
         file_alignment: u64 = "file_alignment",
-        /// Version of the system that it needs.
+        /// Major version of the required operating system.
         os_version_major: u64 = "os_version_major",
-        /// Lower part of that version.
+        /// Minor version of the required operating system.
         os_version_minor: u64 = "os_version_minor",
-        /// Its version.
+        /// Major version of the image.
         major_image_version: u64 = "major_image_version",
-        /// Lower part of that version.
+        /// Minor version of the image.
         minor_image_version: u64 = "minor_image_version",
-        /// Version of the subsystem that it needs.
+        /// Major version of the required subsystem.
         major_subsys_version: u64 = "major_subsys_version",
-        /// Lower part of that version.
+        /// Minor version of the required subsystem.
         minor_subsys_version: u64 = "minor_subsys_version",
-        /// Bytes in memory.
+        /// Size in memory in bytes.
         size_of_image: u64 = "size_of_image",
-        /// Bytes of headers.
+        /// Size of all headers in bytes.
         size_of_headers: u64 = "size_of_headers",
         /// The checksum.
         checksum: u64 = "checksum",
-        /// The subsystem that it needs.
+        /// The required subsystem.
         subsystem: u64 = "subsystem",
         /// Flags.
         dll_characteristics: SetOf<u64> = "dll_characteristics",
-        /// Bytes of its tables.
+        /// Sizes of the data directories in bytes.
         table_sizes: Vec<u64> = "table_sizes",
     }
 }
@@ -281,11 +281,11 @@ gannet_event::record! {
     pub struct SectionHeader<'a> = "PE::SectionHeader" {
         /// Its name.
         name: &'a [u8] = "name",
-        /// Bytes in memory.
+        /// Size in memory in bytes.
         virtual_size: u64 = "virtual_size",
-        /// Where it is loaded.
+        /// Load address.
         virtual_addr: u64 = "virtual_addr",
-        /// Bytes in the file.
+        /// Size in the file in bytes.
         size_of_raw_data: u64 = "size_of_raw_data",
         /// Offset of its data.
         ptr_to_raw_data: u64 = "ptr_to_raw_data",
@@ -293,9 +293,9 @@ gannet_event::record! {
         ptr_to_relocs: u64 = "ptr_to_relocs",
         /// Offset of its line numbers.
         ptr_to_line_nums: u64 = "ptr_to_line_nums",
-        /// Relocations.
+        /// Number of relocations.
         num_of_relocs: u64 = "num_of_relocs",
-        /// Line numbers.
+        /// Number of line numbers.
         num_of_line_nums: u64 = "num_of_line_nums",
         /// Flags.
         characteristics: SetOf<u64> = "characteristics",
@@ -329,7 +329,7 @@ gannet_event::events! {
         f: FileRef = "f",
         /// Version: 0.
         version: u64 = "version",
-        /// The log's name.
+        /// Log id.
         logid: &'a [u8] = "logid",
         /// Milliseconds since 1970.
         timestamp: u64 = "timestamp",
@@ -374,7 +374,7 @@ gannet_event::events! {
         is_orig: bool = "is_orig",
     }
 
-    /// The next bytes of a file exceed the limit of its extraction. Handlers run at once and may raise it.
+    /// The next bytes of a file exceed the limit of its extraction. Handlers run immediately and may raise the limit.
     pub struct FileExtractionLimit = "gannet::file_extraction_limit", opt_in {
         /// The file.
         f: FileRef = "f",
@@ -396,17 +396,17 @@ gannet_event::events! {
         source: &'a str = "source",
     }
 
-    /// A file is not what an analyzer was started for.
+    /// A file violates the format that an analyzer expects.
     pub struct FileViolation<'a> = "gannet::file_violation", opt_in {
         /// The file.
         f: FileRef = "f",
         /// The analyzer.
         analyzer: &'a str = "analyzer",
-        /// What is wrong.
+        /// The reason.
         reason: &'a str = "reason",
     }
 
-    /// The type of a file is known.
+    /// The type of a file was detected.
     pub struct FileSniff = "file_sniff" {
         /// The file.
         f: FileRef = "f",
@@ -414,15 +414,15 @@ gannet_event::events! {
         meta: Metadata = "meta",
     }
 
-    /// Bytes of a file whose contents a listener asked for, in order.
+    /// In-order bytes of a file whose contents a listener requested.
     pub struct FileData<'a> = "gannet::file_data", opt_in {
         /// The file.
         f: FileRef = "f",
-        /// Position of the first.
+        /// Offset of the first byte.
         offset: u64 = "offset",
         /// The bytes.
         data: &'a [u8] = "data",
-        /// Whether they came earlier, for analyzers that were not yet there.
+        /// Whether the bytes arrived earlier and are replayed for analyzers that were added later.
         is_replayed: bool = "is_replayed",
     }
 
@@ -430,31 +430,31 @@ gannet_event::events! {
     pub struct FileGap = "file_gap", opt_in {
         /// The file.
         f: FileRef = "f",
-        /// Position of the first missing byte.
+        /// Offset of the first missing byte.
         offset: u64 = "offset",
         /// Number of missing bytes.
         len: u64 = "len",
     }
 
-    /// Too many bytes of a file waited above a hole, which was given up.
+    /// Too many bytes of a file were buffered above a hole, which was skipped.
     pub struct FileReassemblyOverflow = "file_reassembly_overflow", opt_in {
         /// The file.
         f: FileRef = "f",
-        /// Position in the file at which the hole begins.
+        /// Offset of the first byte of the hole.
         offset: u64 = "offset",
-        /// Bytes of the hole.
+        /// Number of bytes of the hole.
         skipped: u64 = "skipped",
     }
 
-    /// An archive has a file: before its contents, or in the directory at the end of the archive.
+    /// An archive has an entry: in a local header before its contents, or in the central directory.
     pub struct ZipFile<'a> = "ZIP::file", opt_in {
         /// The archive.
         f: FileRef = "f",
-        /// What the archive says of the file.
+        /// Metadata of the file in the archive.
         meta: ZipEntry<'a> = "meta",
     }
 
-    /// The directory of an archive ends.
+    /// The central directory of an archive ends.
     pub struct ZipEndOfDirectory<'a> = "ZIP::end_of_directory", opt_in {
         /// The archive.
         f: FileRef = "f",
@@ -462,7 +462,7 @@ gannet_event::events! {
         comment: &'a [u8] = "comment",
     }
 
-    /// Nothing of a file came for a while.
+    /// A file timed out: no data arrived for some time.
     pub struct FileTimeout = "file_timeout" {
         /// The file.
         f: FileRef = "f",
@@ -488,7 +488,7 @@ gannet_event::events! {
     pub struct PeDosHeader<'a> = "pe_dos_header" {
         /// The file.
         f: FileRef = "f",
-        /// What it says.
+        /// The header.
         h: DosHeader<'a> = "h",
     }
 
@@ -504,15 +504,15 @@ gannet_event::events! {
     pub struct PeFileHeader = "pe_file_header" {
         /// The file.
         f: FileRef = "f",
-        /// What it says.
+        /// The header.
         h: FileHeader = "h",
     }
 
-    /// The header of a program.
+    /// The optional header of a PE file.
     pub struct PeOptionalHeader = "pe_optional_header" {
         /// The file.
         f: FileRef = "f",
-        /// What it says.
+        /// The header.
         h: OptionalHeader = "h",
     }
 
@@ -520,11 +520,11 @@ gannet_event::events! {
     pub struct PeSectionHeader<'a> = "pe_section_header" {
         /// The file.
         f: FileRef = "f",
-        /// What it says.
+        /// The header.
         h: SectionHeader<'a> = "h",
     }
 
-    /// A request for the status of certificates.
+    /// An OCSP request.
     pub struct OcspRequest = "ocsp_request", opt_in {
         /// The file.
         f: FileRef = "f",
@@ -532,11 +532,11 @@ gannet_event::events! {
         version: u64 = "version",
     }
 
-    /// The status of a certificate is asked for.
+    /// The status of a certificate is requested.
     pub struct OcspRequestCertificate<'a> = "ocsp_request_certificate", opt_in {
         /// The file.
         f: FileRef = "f",
-        /// Name of the hash.
+        /// Name of the hash algorithm.
         hash_algorithm: &'a str = "hashAlgorithm",
         /// Hash of the issuer's name.
         issuer_name_hash: &'a str = "issuerNameHash",
@@ -546,25 +546,25 @@ gannet_event::events! {
         serial_number: &'a str = "serialNumber",
     }
 
-    /// A response about the status of certificates.
+    /// An OCSP response.
     pub struct OcspResponseStatus<'a> = "ocsp_response_status", opt_in {
         /// The file.
         f: FileRef = "f",
-        /// Whether the responder answered (`successful`), or why not.
+        /// Status of the response: `successful`, or the reason of the failure.
         status: &'a str = "status",
     }
 
-    /// A response, after the status of its certificates.
+    /// An OCSP response, after the status of its certificates.
     pub struct OcspResponseBytes<'a> = "ocsp_response_bytes", opt_in {
         /// The file.
         f: FileRef = "f",
-        /// Whether the responder answered (`successful`), or why not.
+        /// Status of the response: `successful`, or the reason of the failure.
         status: &'a str = "status",
         /// Version: 0.
         version: u64 = "version",
         /// Name of the responder, or the hash of its key.
         responder_id: &'a str = "responderId",
-        /// When it was made.
+        /// Time of production.
         produced_at: Time = "producedAt",
         /// Algorithm of its signature.
         signature_algorithm: &'a str = "signatureAlgorithm",
@@ -578,15 +578,15 @@ gannet_event::events! {
         f: FileRef = "f",
         /// The extension.
         ext: ExtensionFacts<'a> = "ext",
-        /// Whether it is one of the whole response.
+        /// Whether it belongs to the whole response.
         global_resp: bool = "global_resp",
     }
 
-    /// The status of a certificate.
+    /// The status of a certificate in an OCSP response.
     pub struct OcspResponseCertificate<'a> = "ocsp_response_certificate" {
         /// The file.
         f: FileRef = "f",
-        /// Name of the hash.
+        /// Name of the hash algorithm.
         hash_algorithm: &'a str = "hashAlgorithm",
         /// Hash of the issuer's name.
         issuer_name_hash: &'a str = "issuerNameHash",
@@ -596,19 +596,19 @@ gannet_event::events! {
         serial_number: &'a str = "serialNumber",
         /// `good`, `revoked` or `unknown`.
         cert_status: &'a str = "certStatus",
-        /// When it was revoked.
+        /// Time of the revocation.
         revoke_time: Time = "revokeTime",
-        /// Why it was revoked.
+        /// Reason of the revocation.
         revoke_reason: &'a str = "revokeReason",
-        /// When the status was known to be right.
+        /// Time at which the status was known to be correct.
         this_update: Time = "thisUpdate",
-        /// When there will be news.
+        /// Time at which newer information will be available.
         next_update: Time = "nextUpdate",
     }
 }
 
 impl<'a> ExtensionFacts<'a> {
-    /// An extension as events show it.
+    /// An extension in the form of events.
     pub fn of(extension: &'a Extension) -> Self {
         Self {
             name: &extension.name,
@@ -621,7 +621,7 @@ impl<'a> ExtensionFacts<'a> {
 }
 
 impl<'a> X509Timestamp<'a> {
-    /// The event of a timestamp that a file holds.
+    /// The event of a certificate transparency timestamp of a file.
     pub fn of(f: FileRef, timestamp: &'a Timestamp) -> Self {
         Self {
             f,

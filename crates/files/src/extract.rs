@@ -1,104 +1,110 @@
-//! Receivers of the contents of files, such as the command, which writes them to a folder.
+//! Receivers of file contents, for instance the command, which writes them to a folder.
 //!
-//! Nothing here does I/O. What takes contents is given to [`Files`](crate::Files) with its options; it is
-//! asked about each file once its type is known, and gets its bytes in order.
+//! This crate does no I/O. The receiver is one of the options of [`Files`](crate::Files); it
+//! decides about each file once the type of the file is known, and receives the bytes in order.
 
 use std::fmt;
 use std::sync::Arc;
 
 use gannet_base::Uid;
 
-/// A file whose contents can be had.
+/// A file whose contents can be extracted.
 #[derive(Clone, Copy, Debug)]
 pub struct Extractable {
-    /// Its name in the logs.
+    /// The uid of the file in the logs.
     pub fuid: Uid,
-    /// Where it was seen: `HTTP`, `SMTP`, `FTP_DATA`, `SSL`, …
+    /// The protocol that carried it: `HTTP`, `SMTP`, `FTP_DATA`, `SSL`, …
     pub source: &'static str,
-    /// Its type, where that is known.
+    /// The media type, if known.
     pub mime_type: Option<&'static str>,
 }
 
-/// Takes contents of files, of those that it wants.
+/// Receives the contents of files that it selects.
 pub trait Extract: Send + Sync + fmt::Debug {
-    /// What takes the contents of this one.
+    /// Returns a receiver for the contents of this file, or `None` to ignore it.
     fn open(&self, file: &Extractable) -> Option<Box<dyn Contents>>;
 
-    /// What writes contents to a file of this name, as a script asked for: at most `limit` bytes, or all where
-    /// that is 0. Missing bytes count if `counts_gaps` says so.
+    /// Returns a receiver that writes contents to a file with this name, as requested by a script:
+    /// at most `limit` bytes, 0 means no limit. `counts_gaps` determines whether missing bytes
+    /// count toward the limit.
     fn create(&self, path: &str, limit: u64, counts_gaps: bool) -> Option<Box<dyn Contents>> {
         let _ = (path, limit, counts_gaps);
         None
     }
 }
 
-/// Takes the contents of one file, from its first byte.
+/// Receives the contents of one file, from the first byte on.
 pub trait Contents: Send + fmt::Debug {
-    /// The next bytes.
+    /// Receives the next bytes.
     fn data(&mut self, data: &[u8]);
-    /// This many bytes are missing here.
+    /// Reports that `len` bytes are missing at this position.
     fn gap(&mut self, len: u64);
-    /// The limit that the next `len` bytes exceed, present or missing ones; `None` where they do not, or none is reported.
+    /// The limit that the next `len` bytes exceed, whether they are present or missing; `None` if
+    /// they do not exceed it, or the limit is not reported.
     fn exceeded(&self, len: u64, is_gap: bool) -> Option<u64> {
         let _ = (len, is_gap);
         None
     }
-    /// From now on at most `limit` bytes are written in all, or all where that is 0.
+    /// Sets the total limit in bytes; 0 means no limit.
     fn set_limit(&mut self, limit: u64) {
         let _ = limit;
     }
-    /// The file is over.
+    /// Ends the file.
     fn finish(&mut self) -> Extracted;
 }
 
-/// What became of the contents of a file, for files.log.
+/// What was extracted of a file, for files.log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Extracted {
-    /// Name of the file that was written.
+    /// Name of the written file.
     pub name: String,
-    /// Bytes in it.
+    /// Size of the written file in bytes.
     pub size: u64,
-    /// Whether there were more, beyond a limit.
+    /// Whether the file was truncated at a limit.
     pub cutoff: bool,
 }
 
-/// How far it is with the contents of a file.
+/// State of a file's extraction.
 #[derive(Debug, Default)]
 pub(crate) enum Extraction {
-    /// There is no receiver, or not for this file.
+    /// No receiver is set, or it ignores this file.
     #[default]
-    No,
-    /// What is to be asked when the first bytes come.
-    Ask(Arc<dyn Extract>),
+    Ignored,
+    /// The receiver decides when the first bytes arrive.
+    Undecided(Arc<dyn Extract>),
     Open(Box<dyn Contents>),
 }
 
 impl Extraction {
-    /// Of a file whose contents these options may want.
-    pub(crate) fn of(extract: Option<&Arc<dyn Extract>>) -> Self {
-        extract.map_or(Self::No, |extract| Self::Ask(Arc::clone(extract)))
+    /// The initial state for a file; `extract` is the receiver of the options.
+    pub(crate) fn new(extract: Option<&Arc<dyn Extract>>) -> Self {
+        extract.map_or(Self::Ignored, |extract| Self::Undecided(Arc::clone(extract)))
     }
 
-    /// The next bytes of this file.
+    /// Passes the next bytes of the file to the receiver.
     #[inline]
     pub(crate) fn data(&mut self, file: impl Fn() -> Extractable, data: &[u8]) {
-        if !matches!(self, Self::No) {
-            self.take(file, |contents| contents.data(data));
+        if !matches!(self, Self::Ignored) {
+            self.with_receiver(file, |contents| contents.data(data));
         }
     }
 
-    /// Bytes of this file are missing.
+    /// Reports missing bytes of the file to the receiver.
     #[inline]
     pub(crate) fn gap(&mut self, file: impl Fn() -> Extractable, len: u64) {
-        if !matches!(self, Self::No) {
-            self.take(file, |contents| contents.gap(len));
+        if !matches!(self, Self::Ignored) {
+            self.with_receiver(file, |contents| contents.gap(len));
         }
     }
 
     #[cold]
-    fn take(&mut self, file: impl Fn() -> Extractable, then: impl FnOnce(&mut dyn Contents)) {
-        if let Self::Ask(extract) = self {
-            *self = extract.open(&file()).map_or(Self::No, Self::Open);
+    fn with_receiver(
+        &mut self,
+        file: impl Fn() -> Extractable,
+        then: impl FnOnce(&mut dyn Contents),
+    ) {
+        if let Self::Undecided(extract) = self {
+            *self = extract.open(&file()).map_or(Self::Ignored, Self::Open);
         }
         if let Self::Open(contents) = self {
             then(&mut **contents);
@@ -113,14 +119,14 @@ impl Extraction {
         }
     }
 
-    /// From now on at most `limit` bytes are written in all, or all where that is 0.
+    /// Sets the total limit in bytes; 0 means no limit.
     pub(crate) fn set_limit(&mut self, limit: u64) {
         if let Self::Open(contents) = self {
             contents.set_limit(limit);
         }
     }
 
-    /// The file has ended: returns what was written of it.
+    /// Ends the extraction: returns what was written of the file.
     pub(crate) fn finish(&mut self) -> Option<Extracted> {
         match std::mem::take(self) {
             Self::Open(mut contents) => Some(contents.finish()),

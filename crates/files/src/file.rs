@@ -1,4 +1,4 @@
-//! One file: its bytes in order, missing bytes, and its analyzers.
+//! A single file: its in-order bytes, missing bytes, and its analyzers.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -43,84 +43,89 @@ use crate::pe_raise;
 use crate::sniff;
 use crate::zip;
 
-/// The type of a file is detected from this many bytes.
+/// Default number of bytes from which the type of a file is detected.
 pub(crate) const BEGINNING: usize = 4096;
 
-/// Bytes of one file that wait above a hole; beyond them the hole is given up when more comes.
+/// Maximum number of bytes of a file buffered above a hole; if exceeded, the hole is skipped when
+/// more data arrives.
 pub(crate) const MAX_BUFFERED: usize = 512 << 10;
 
-/// Archives within each other whose entries are files.
+/// Maximum nesting depth of archives whose entries are files.
 pub(crate) const MAX_NESTED_ARCHIVES: u32 = 8;
 
-/// Bytes of the entries of an archive, those of archives within it included.
+/// Maximum number of decompressed bytes of an archive's entries, including those of nested
+/// archives.
 pub(crate) const MAX_UNPACKED: u64 = 1 << 30;
 
-/// The same as a script says it, where 0 is no limit.
-pub(crate) fn most_held(most: u64) -> usize {
-    match most {
+/// The limit of buffered bytes as set by a script, where 0 means no limit.
+pub(crate) fn max_buffered(bytes: u64) -> usize {
+    match bytes {
         0 => usize::MAX,
-        most => usize::try_from(most).unwrap_or(usize::MAX),
+        bytes => usize::try_from(bytes).unwrap_or(usize::MAX),
     }
 }
 
-/// What is reported before a file goes on.
+/// What must be reported before more of the file is analyzed.
 #[derive(Debug)]
-pub(crate) enum Matched {
-    /// Its first bytes. The event shows these counts.
+pub(crate) enum PendingReport {
+    /// The type, detected from the first bytes. The event shows these counts.
     Type {
-        /// Bytes that arrived.
+        /// Number of bytes that arrived.
         seen: u64,
-        /// Bytes that are missing.
+        /// Number of bytes that are missing.
         missing: u64,
     },
-    /// The next bytes exceed the limit of its extraction.
+    /// The next bytes exceed the limit of the extraction.
     Limit {
         /// The limit.
         limit: u64,
-        /// The number of bytes.
+        /// The number of those bytes.
         len: u64,
     },
 }
 
-/// Bytes for listeners: those of events, and those of an archive.
+/// Bytes for listeners: for events, and for the archive parser.
 #[derive(Debug, Default)]
 pub(crate) struct ListenedBytes {
-    /// Whether events have the bytes.
+    /// Whether events get the bytes.
     is_reported: bool,
-    /// The file as an archive.
+    /// The archive parser, if the file is analyzed as an archive.
     pub(crate) archive: Option<Box<Archive>>,
     bytes: Vec<u8>,
-    /// Parts of these.
+    /// Parts of `bytes` that are contiguous in the file.
     parts: Vec<Part>,
-    /// Bytes that it receives before the type of the file is known: they come again.
+    /// Number of bytes received before the type of the file was known: they are delivered a second
+    /// time.
     ahead: usize,
-    /// A listener came after the first bytes, before the type of the file was known: it gets these, too.
-    is_behind: bool,
+    /// Whether a listener was added after the first bytes and before the type of the file was
+    /// known: it also gets these bytes.
+    is_late: bool,
 }
 
-/// Bytes that belong together: between two parts, bytes are missing.
+/// A range of contiguous bytes: bytes are missing between two parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Part {
-    /// Where it begins in the file.
+    /// Offset of the part in the file.
     offset: u64,
-    /// Where it begins in the bytes that wait.
+    /// Offset of the part in [`ListenedBytes::bytes`].
     begin: usize,
-    /// For listeners that were behind.
+    /// Whether the part is replayed for listeners that were added late.
     is_replayed: bool,
 }
 
 impl ListenedBytes {
-    /// Bytes that begin at `offset` of the file. If they are the first ones again, they came in `pieces` of these lengths.
+    /// Receives bytes at `offset` of the file. If they are the first bytes, delivered a second
+    /// time, they arrived in `pieces` of these lengths.
     fn receive(&mut self, offset: u64, data: &[u8], pieces: &[usize]) {
         if let Some(archive) = &mut self.archive {
             archive.parser.push(data);
         }
         let again = self.ahead.min(data.len());
         self.ahead -= again;
-        if self.is_behind
+        if self.is_late
             && let [before @ .., _] = pieces
         {
-            // The last of them is the current one, which those that were not behind have not been given yet.
+            // The last piece is the current one, which was not yet reported to earlier listeners.
             let current = offset + before.iter().sum::<usize>() as u64;
             while let Some(last) = self.parts.pop_if(|last| last.offset >= current) {
                 self.bytes.truncate(last.begin);
@@ -132,18 +137,19 @@ impl ListenedBytes {
         self.append(offset + again as u64, data.get(again..).unwrap_or_default(), false);
     }
 
-    /// The same before the type of the file is known; `before` came earlier, in `pieces` of these lengths.
-    fn receive_ahead(&mut self, offset: u64, data: &[u8], before: &[u8], pieces: &[usize]) {
-        if self.is_behind {
+    /// Receives bytes before the type of the file is known; `before` arrived earlier, in `pieces`
+    /// of these lengths.
+    fn receive_before_type(&mut self, offset: u64, data: &[u8], before: &[u8], pieces: &[usize]) {
+        if self.is_late {
             self.replay(offset.saturating_sub(before.len() as u64), before, pieces);
         }
         self.append(offset, data, false);
         self.ahead = before.len() + data.len();
     }
 
-    /// Bytes for those that were behind; returns how many there are.
+    /// Adds earlier bytes for listeners that were added late; returns the number of bytes.
     fn replay(&mut self, offset: u64, data: &[u8], pieces: &[usize]) -> usize {
-        self.is_behind = false;
+        self.is_late = false;
         let mut done = 0;
         for len in pieces {
             let Some(piece) = data.get(done..done + len) else { break };
@@ -168,22 +174,23 @@ impl ListenedBytes {
     }
 }
 
-/// A file as an archive, whose entries are files.
+/// The state of an archive, whose entries are files.
 #[derive(Debug)]
 pub(crate) struct Archive {
     pub(crate) parser: zip::Parser,
-    /// The current entry.
+    /// The current entry, if it is a file.
     pub(crate) entry: Option<FileId>,
-    /// Entries so far that are files.
+    /// Number of entries so far that are files.
     pub(crate) entries: u64,
 }
 
-/// What archives within each other have in common.
+/// State shared by nested archives.
 #[derive(Clone, Debug)]
 pub(crate) struct Nesting {
-    /// How many archives the file is in.
+    /// Number of archives that contain the file.
     pub(crate) depth: u32,
-    /// Bytes that entries of the outermost archive and of those within it may have yet.
+    /// Number of bytes that entries of the outermost archive and of archives nested in it may still
+    /// have.
     pub(crate) left: Arc<AtomicU64>,
 }
 
@@ -193,113 +200,115 @@ impl Default for Nesting {
     }
 }
 
-/// One file, as far as it came.
+/// A file in transit.
 #[derive(Debug)]
 pub(crate) struct File {
-    /// The archives that it is in.
+    /// The nesting of the file, if it is an entry of an archive.
     pub(crate) nesting: Option<Box<Nesting>>,
     pub(crate) fuid: Uid,
     pub(crate) uid: Uid,
     pub(crate) id: ConnId,
     pub(crate) proto: Proto,
-    /// The matches of its first bytes, until reported.
-    pub(crate) matched: Option<Matched>,
-    /// Whether the matches of its first bytes are to be reported.
+    /// The next report, which must precede further analysis.
+    pub(crate) pending_report: Option<PendingReport>,
+    /// Whether matches of the first bytes are reported.
     pub(crate) reports_matches: bool,
-    /// Whether the DOS program of an executable is kept for its event.
+    /// Whether the DOS program of an executable is stored for its event.
     pub(crate) keeps_programs: bool,
-    /// Gaps that wait for their events: position and length, and the bytes missed before.
+    /// Gaps to raise events for: offset and length, and the number of bytes that were missing
+    /// before.
     pub(crate) gaps: Vec<(u64, u64, u64)>,
-    /// Further connections that carry it.
+    /// Further connections that carry parts of the file.
     pub(crate) others: Vec<(Uid, ConnId)>,
     pub(crate) local_orig: bool,
-    /// Whether its connection is the global shard's.
-    pub(crate) is_hub: bool,
-    /// Its name, where scripts read it and no connection carries it.
+    /// Whether the global shard owns the connection.
+    pub(crate) is_global: bool,
+    /// The name of a file that scripts read and no connection carries.
     pub(crate) input: Option<Box<str>>,
     pub(crate) start: FileStart,
     pub(crate) started: Time,
     pub(crate) last: Time,
     pub(crate) seen: u64,
-    /// The bytes that the last event of its state showed as seen.
+    /// The number of bytes that the last event about the file showed as seen.
     pub(crate) shown: u64,
     pub(crate) missing: u64,
     pub(crate) overflow: u64,
     pub(crate) timed_out: bool,
-    /// How often it had each weird.
+    /// Number of occurrences of each weird of the file.
     pub(crate) weirds: WeirdSamples,
-    /// Whether its timeout is to be reported.
+    /// Whether to report a timeout of the file.
     pub(crate) watched: bool,
     pub(crate) mime_type: Option<&'static str>,
     pub(crate) analyzers: Analyzers,
     pub(crate) extraction: Extraction,
-    /// Its first bytes, where they are reported.
+    /// The first bytes, if they are reported.
     pub(crate) bof: Option<Vec<u8>>,
-    /// Bytes that came before the handlers of its type ran, or of a limit of its extraction.
-    pub(crate) unseen: Vec<u8>,
-    /// Where these begin in the file.
-    pub(crate) unseen_at: u64,
-    /// Gaps among these: how many of them come before, and the length.
-    pub(crate) unseen_gaps: Vec<(usize, u64)>,
-    /// Whether handlers know that the next bytes exceed the limit of its extraction.
+    /// Bytes that arrived before the pending report was made.
+    pub(crate) deferred: Vec<u8>,
+    /// Offset of these bytes in the file.
+    pub(crate) deferred_offset: u64,
+    /// Gaps among these bytes: number of bytes before the gap, and its length.
+    pub(crate) deferred_gaps: Vec<(usize, u64)>,
+    /// Whether the exceeded limit of the extraction was reported for the next bytes.
     pub(crate) is_limit_known: bool,
-    /// Bytes that a listener asked for and did not receive yet.
+    /// Bytes that a listener requested and has not received yet.
     pub(crate) listened: Option<Box<ListenedBytes>>,
-    /// A script ended its analysis: what arrives is ignored.
+    /// Whether a script ended the analysis: further data is ignored.
     pub(crate) stopped: bool,
-    /// The same after the next bytes.
+    /// Whether the analysis ends after the next bytes.
     pub(crate) stops: bool,
-    /// Silence after which it is given up.
+    /// Idle time after which the file times out.
     pub(crate) timeout: Interval,
-    /// Bytes that the type is detected from, if there are as many.
-    pub(crate) first: usize,
+    /// Number of bytes from which the type is detected, unless the file is shorter.
+    pub(crate) sniff_bytes: usize,
     /// The first bytes, until the type is detected.
     pub(crate) beginning: Vec<u8>,
-    /// Where it begins in the file.
+    /// Offset of these bytes in the file.
     pub(crate) beginning_at: u64,
-    /// The lengths of the pieces that it came in, where handlers may add analyzers of contents meanwhile.
+    /// Lengths of the pieces in which they arrived, recorded if handlers may add analyzers of
+    /// contents.
     pub(crate) pieces: Vec<usize>,
     pub(crate) sniffed: bool,
-    /// Bytes seen or known to be missing: where the next ones belong.
+    /// Number of bytes seen or known to be missing: the offset of the next bytes.
     pub(crate) offset: u64,
-    /// What came too early, by offset; no two overlap.
-    pub(crate) early: BTreeMap<u64, Box<[u8]>>,
-    /// Bytes of it.
-    pub(crate) held: usize,
-    /// How many wait at the most: beyond them the hole is given up when more comes.
-    pub(crate) most_held: usize,
-    /// Whether parts wait: without that, what comes too early counts as overflow.
+    /// Out-of-order data, by offset; no two parts overlap.
+    pub(crate) out_of_order: BTreeMap<u64, Box<[u8]>>,
+    /// Number of bytes in `early`.
+    pub(crate) buffered: usize,
+    /// Maximum number of such bytes: if exceeded, the hole is skipped when more data arrives.
+    pub(crate) max_buffered: usize,
+    /// Whether out-of-order data is buffered; otherwise it counts as overflow.
     pub(crate) reassembles: bool,
-    /// Holes that were given up because too much waited above: where they began, and their lengths.
+    /// Holes that were skipped because too much data was buffered above: offsets and lengths.
     pub(crate) overflows: Vec<(u64, u64)>,
-    /// Whether parts arrived out of order: from then on gaps are reported with their offset.
+    /// Whether parts arrived out of order: further gaps are then reported with their offset.
     pub(crate) reorders: bool,
-    /// Position of the next byte in order: `offset`, unless a gap ended below data that had
+    /// Offset of the next in-order byte: equals `offset`, unless a gap ended below data that had
     /// arrived.
     pub(crate) next: u64,
-    /// All bytes below this arrived, even if the order continues below it.
+    /// Offset below which all bytes have arrived, even if in-order delivery continues below it.
     pub(crate) taken: u64,
     pub(crate) number: u64,
-    /// When it began first.
-    pub(crate) born: Time,
-    /// Distinguishes it from others with the same time.
+    /// Time of its first start.
+    pub(crate) first_started: Time,
+    /// Distinguishes the file from others with the same time.
     pub(crate) tie: u64,
     pub(crate) due: Time,
-    /// When its row was written, if it is.
-    pub(crate) over: Time,
-    /// It timed out and its row is written: it begins again if more comes.
+    /// Time at which its row was written, if it was.
+    pub(crate) logged_at: Time,
+    /// Whether the file has timed out and its row is written: more data begins the file again.
     pub(crate) dormant: bool,
 }
 
 impl File {
-    /// The hosts that it goes between.
+    /// The host pair of the file.
     pub(crate) fn pair(&self) -> Pair {
         let (a, b) = (self.id.orig_h, self.id.resp_h);
-        (a.min(b), a.max(b), self.is_hub)
+        (a.min(b), a.max(b), self.is_global)
     }
 
     pub(crate) fn begin(&mut self, options: &FileOptions) {
-        self.extraction = Extraction::of(options.extract.as_ref());
+        self.extraction = Extraction::new(options.extract.as_ref());
         self.analyzers.disabled = options.disabled;
         if options.hash {
             self.analyzers.add_hashes();
@@ -309,13 +318,13 @@ impl File {
         }
     }
 
-    /// Whether it was given up for silence: what arrives begins it [again](Self::begin_again).
+    /// Whether the file has timed out: more data [restarts](Self::begin_again) it.
     #[inline]
-    pub(crate) fn is_given_up(&self) -> bool {
+    pub(crate) fn is_timed_out(&self) -> bool {
         self.dormant && self.due != Time::MAX
     }
 
-    /// As if nothing had come so far.
+    /// Resets the file, as if no data had arrived.
     #[cold]
     pub(crate) fn begin_again(&mut self, now: Time, options: &FileOptions) {
         self.dormant = false;
@@ -331,10 +340,10 @@ impl File {
         self.begin(options);
     }
 
-    /// The next bytes.
+    /// Delivers the next bytes.
     #[inline]
     pub(crate) fn deliver_next(&mut self, data: &[u8]) {
-        if self.early.is_empty() && self.next == self.offset {
+        if self.out_of_order.is_empty() && self.next == self.offset {
             self.deliver(data);
         } else {
             self.deliver_at(self.offset, data);
@@ -346,21 +355,23 @@ impl File {
             return;
         }
         if !self.sniffed {
-            // Data that fills the beginning at once is looked at where it lies.
-            if let Some(first) = data.get(..self.first).filter(|_| self.beginning.is_empty()) {
-                self.note_matches(data, self.seen);
+            // If the data is as long as the beginning, no copy is needed.
+            if let Some(first) = data.get(..self.sniff_bytes).filter(|_| self.beginning.is_empty())
+            {
+                self.store_beginning(data, self.seen);
                 self.set_type(sniff::mime_type(first));
             } else {
-                // Analyzers that the type calls for get the bytes from the start.
+                // Analyzers of the type get the bytes from the start.
                 if self.beginning.is_empty() {
                     self.beginning_at = self.next;
                 } else {
-                    // A file that comes in pieces has more of them: no growing step by step.
-                    let room = self.first.saturating_sub(self.beginning.len());
-                    self.beginning.reserve_exact(room.max(data.len()));
+                    // The file arrives in pieces, so more pieces are likely: the buffer is
+                    // allocated once.
+                    let free = self.sniff_bytes.saturating_sub(self.beginning.len());
+                    self.beginning.reserve_exact(free.max(data.len()));
                 }
                 if let Some(listened) = &mut self.listened {
-                    listened.receive_ahead(self.next, data, &self.beginning, &self.pieces);
+                    listened.receive_before_type(self.next, data, &self.beginning, &self.pieces);
                 }
                 self.beginning.extend_from_slice(data);
                 if self.reports_matches {
@@ -368,25 +379,26 @@ impl File {
                 }
                 let before = self.seen;
                 self.count(data.len());
-                if self.beginning.len() >= self.first {
+                if self.beginning.len() >= self.sniff_bytes {
                     self.sniff_after(before);
                 }
                 return;
             }
         }
-        self.look_into(self.next, data);
+        self.analyze(self.next, data);
         self.count(data.len());
     }
 
-    /// Bytes in order, the type being known.
+    /// Passes in-order bytes to the analyzers, after the type was detected.
     #[inline]
-    fn look_into(&mut self, offset: u64, data: &[u8]) {
-        if self.matched.is_some() {
-            // What handlers of the type add gets the bytes from the start.
-            return self.look_later(offset, data);
+    fn analyze(&mut self, offset: u64, data: &[u8]) {
+        if self.pending_report.is_some() {
+            // Analyzers that handlers add for the type get the bytes from the start.
+            return self.defer(offset, data);
         }
-        if !matches!(self.extraction, Extraction::No) && self.exceeds(data.len() as u64, false) {
-            return self.look_later(offset, data);
+        if !matches!(self.extraction, Extraction::Ignored) && self.exceeds(data.len() as u64, false)
+        {
+            return self.defer(offset, data);
         }
         if let Some(listened) = &mut self.listened {
             listened.receive(offset, data, &std::mem::take(&mut self.pieces));
@@ -396,28 +408,29 @@ impl File {
         self.extraction.data(file, data);
     }
 
-    /// Bytes that wait until handlers ran, which get what they add from the start.
+    /// Stores bytes until handlers have run, so that analyzers that they add get them from the
+    /// start.
     #[cold]
-    fn look_later(&mut self, offset: u64, data: &[u8]) {
-        if self.unseen.is_empty() && self.unseen_gaps.is_empty() {
-            self.unseen_at = offset;
+    fn defer(&mut self, offset: u64, data: &[u8]) {
+        if self.deferred.is_empty() && self.deferred_gaps.is_empty() {
+            self.deferred_offset = offset;
         }
-        self.unseen.extend_from_slice(data);
+        self.deferred.extend_from_slice(data);
     }
 
-    /// Whether the next bytes exceed the limit of its extraction, and handlers do not know that yet.
+    /// Whether the next bytes exceed the limit of the extraction, and this was not reported yet.
     #[cold]
     fn exceeds(&mut self, len: u64, is_gap: bool) -> bool {
         let limit = self.extraction.exceeded(len, is_gap);
         let is_known = std::mem::take(&mut self.is_limit_known);
         let Some(limit) = limit.filter(|_| !is_known) else { return false };
-        self.matched = Some(Matched::Limit { limit, len });
+        self.pending_report = Some(PendingReport::Limit { limit, len });
         true
     }
 
-    /// What a listener asks for.
+    /// Applies a command of a listener.
     #[cold]
-    pub(crate) fn steer(&mut self, what: FileCommand, extract: Option<&Arc<dyn Extract>>) {
+    pub(crate) fn apply_command(&mut self, what: FileCommand, extract: Option<&Arc<dyn Extract>>) {
         match what {
             FileCommand::Add { analyzer, path, limit, counts_gaps } => {
                 match (hash_of(&analyzer), path) {
@@ -426,7 +439,7 @@ impl File {
                     (None, _) if reads_contents(&analyzer) => {
                         let listened = self.listened.get_or_insert_default();
                         listened.is_reported = true;
-                        listened.is_behind = !self.pieces.is_empty();
+                        listened.is_late = !self.pieces.is_empty();
                     }
                     (None, _) if analyzer == ZIP => {
                         let archive = &mut self.listened.get_or_insert_default().archive;
@@ -438,7 +451,7 @@ impl File {
                     (None, Some(path)) => {
                         let contents =
                             extract.and_then(|extract| extract.create(&path, limit, counts_gaps));
-                        self.extraction = contents.map_or(Extraction::No, Extraction::Open);
+                        self.extraction = contents.map_or(Extraction::Ignored, Extraction::Open);
                     }
                     _ => {}
                 }
@@ -461,7 +474,7 @@ impl File {
                 None => self.analyzers.remove_by_name(&analyzer),
             },
             FileCommand::Stop => {
-                // What came so far counts at its end.
+                // Data before this point is still parsed at the end of the file.
                 if let Some(archive) = self.archive() {
                     archive.parser.stop();
                 }
@@ -472,53 +485,54 @@ impl File {
             FileCommand::Reassemble(on) => {
                 self.reassembles = on;
                 if !on {
-                    // What waited is lost, as in Zeek.
-                    (self.early, self.held) = (BTreeMap::new(), 0);
+                    // As in Zeek, buffered data is lost.
+                    (self.out_of_order, self.buffered) = (BTreeMap::new(), 0);
                 }
             }
-            FileCommand::Buffer(most) => self.most_held = most_held(most),
+            FileCommand::Buffer(bytes) => self.max_buffered = max_buffered(bytes),
         }
     }
 
     fn count(&mut self, n: usize) {
         self.seen += n as u64;
-        self.go_on(n as u64);
+        self.advance(n as u64);
     }
 
-    /// Detects the type from the available beginning.
+    /// Detects the type from the bytes that have arrived.
     pub(crate) fn sniff(&mut self) {
         self.sniff_after(self.seen);
     }
 
-    /// The same, where the event of it is to show a file of `seen` bytes.
+    /// Like [`Self::sniff`], with an event that shows a file of `seen` bytes.
     fn sniff_after(&mut self, seen: u64) {
         if self.sniffed {
             return;
         }
         let beginning = std::mem::take(&mut self.beginning);
         let known = !beginning.is_empty() && self.missing == 0;
-        let first = &beginning[..beginning.len().min(self.first)];
-        self.note_matches(if known { &beginning } else { &[] }, seen);
+        let first = &beginning[..beginning.len().min(self.sniff_bytes)];
+        self.store_beginning(if known { &beginning } else { &[] }, seen);
         self.set_type(if known { sniff::mime_type(first) } else { None });
-        self.look_into(self.beginning_at, &beginning);
-        if self.matched.is_none() {
+        self.analyze(self.beginning_at, &beginning);
+        if self.pending_report.is_none() {
             self.pieces = Vec::new();
         }
     }
 
-    /// Keeps what is to be reported of its first bytes: the pieces that fill the beginning, the last of them whole.
-    fn note_matches(&mut self, beginning: &[u8], seen: u64) {
+    /// Stores the first bytes for the report: all pieces that fill the beginning, including all of
+    /// the last one.
+    fn store_beginning(&mut self, beginning: &[u8], seen: u64) {
         if !self.reports_matches || beginning.is_empty() {
             return;
         }
         self.bof = Some(beginning.to_vec());
-        self.matched = Some(Matched::Type { seen, missing: self.missing });
+        self.pending_report = Some(PendingReport::Type { seen, missing: self.missing });
     }
 
-    /// What its first bytes match.
+    /// The types that the first bytes match.
     fn matches(&self) -> Metadata {
         let bof = self.bof.as_deref().unwrap_or_default();
-        let all = sniff::matches(&bof[..bof.len().min(self.first)]);
+        let all = sniff::matches(&bof[..bof.len().min(self.sniff_bytes)]);
         let all =
             all.into_iter().map(|(strength, mime)| MimeMatch { strength: strength.into(), mime });
         let all: Vec<_> = all.collect();
@@ -529,18 +543,19 @@ impl File {
         }
     }
 
-    /// Whether matches of its first bytes, or a limit of its extraction, are to be reported.
+    /// Whether a report must be made before more of the file is analyzed.
     #[inline]
-    pub(crate) fn has_matched(&self) -> bool {
-        self.matched.is_some()
+    pub(crate) fn has_pending_report(&self) -> bool {
+        self.pending_report.is_some()
     }
 
-    /// The file as an archive.
+    /// The state of the archive, if the file is analyzed as one.
     pub(crate) fn archive(&mut self) -> Option<&mut Archive> {
         self.listened.as_mut()?.archive.as_deref_mut()
     }
 
-    /// Reports the bytes that a listener asked for. Returns whether the file is an archive.
+    /// Reports the bytes that a listener requested. Returns whether the file is analyzed as an
+    /// archive.
     #[inline]
     pub(crate) fn raise_listened(&mut self, sinks: &mut Sinks) -> bool {
         self.listened.is_some() && self.raise_data(sinks)
@@ -563,37 +578,42 @@ impl File {
         is_archive
     }
 
-    /// Reports the matches of its first bytes, and limits of its extraction. Handlers run at once, as in Zeek.
+    /// Makes the pending reports: matches of the first bytes, and exceeded limits of the
+    /// extraction. As in Zeek, handlers run immediately.
     #[cold]
-    pub(crate) fn raise_sniff(&mut self, sinks: &mut Sinks, extract: Option<&Arc<dyn Extract>>) {
-        while let Some(matched) = self.matched.take() {
-            self.raise_matched(sinks, &matched);
-            self.obey(sinks, extract);
-            self.is_limit_known = matches!(matched, Matched::Limit { .. });
-            let unseen = std::mem::take(&mut self.unseen);
-            let gaps = std::mem::take(&mut self.unseen_gaps);
-            let (mut offset, mut begin) = (self.unseen_at, 0);
+    pub(crate) fn raise_pending_reports(
+        &mut self,
+        sinks: &mut Sinks,
+        extract: Option<&Arc<dyn Extract>>,
+    ) {
+        while let Some(report) = self.pending_report.take() {
+            self.raise_pending_report(sinks, &report);
+            self.apply_commands(sinks, extract);
+            self.is_limit_known = matches!(report, PendingReport::Limit { .. });
+            let deferred = std::mem::take(&mut self.deferred);
+            let gaps = std::mem::take(&mut self.deferred_gaps);
+            let (mut offset, mut begin) = (self.deferred_offset, 0);
             for (end, len) in gaps {
-                let part = unseen.get(begin..end).unwrap_or_default();
+                let part = deferred.get(begin..end).unwrap_or_default();
                 if !part.is_empty() {
-                    self.look_into(offset, part);
+                    self.analyze(offset, part);
                     offset += part.len() as u64;
                 }
-                self.look_over(offset, len);
+                self.analyze_gap(offset, len);
                 offset = offset.saturating_add(len);
                 begin = end;
             }
-            let rest = unseen.get(begin..).unwrap_or_default();
+            let rest = deferred.get(begin..).unwrap_or_default();
             if !rest.is_empty() {
-                self.look_into(offset, rest);
+                self.analyze(offset, rest);
             }
         }
         self.pieces = Vec::new();
     }
 
-    fn raise_matched(&mut self, sinks: &mut Sinks, matched: &Matched) {
-        match *matched {
-            Matched::Type { seen: seen_bytes, missing: missing_bytes } => {
+    fn raise_pending_report(&mut self, sinks: &mut Sinks, report: &PendingReport) {
+        match *report {
+            PendingReport::Type { seen: seen_bytes, missing: missing_bytes } => {
                 if !sinks.events.wants::<FileSniff>() {
                     return;
                 }
@@ -601,7 +621,7 @@ impl File {
                 let f = sinks.events.file(FileState { seen_bytes, missing_bytes, ..self.state() });
                 sinks.events.raise(&FileSniff { f, meta: self.matches() });
             }
-            Matched::Limit { limit, len } => {
+            PendingReport::Limit { limit, len } => {
                 if !sinks.events.wants::<FileExtractionLimit>() {
                     return;
                 }
@@ -613,29 +633,33 @@ impl File {
         sinks.events.drain();
     }
 
-    /// Its end comes: detects its type from what came.
+    /// At the end of the file, detects the type from the bytes that have arrived.
     #[cold]
-    pub(crate) fn know_type(&mut self, sinks: &mut Sinks, extract: Option<&Arc<dyn Extract>>) {
-        self.flush_early();
+    pub(crate) fn detect_type_at_end(
+        &mut self,
+        sinks: &mut Sinks,
+        extract: Option<&Arc<dyn Extract>>,
+    ) {
+        self.flush_out_of_order();
         self.sniff();
-        if self.has_matched() {
-            self.raise_sniff(sinks, extract);
+        if self.has_pending_report() {
+            self.raise_pending_reports(sinks, extract);
         }
     }
 
-    /// Does what the listener asks for of this file.
+    /// Applies the commands of the listener for this file.
     #[cold]
-    pub(crate) fn obey(&mut self, sinks: &mut Sinks, extract: Option<&Arc<dyn Extract>>) {
+    pub(crate) fn apply_commands(&mut self, sinks: &mut Sinks, extract: Option<&Arc<dyn Extract>>) {
         let mine = |c: &Command| matches!(c, Command::File { fuid, .. } if *fuid == self.fuid);
         for command in sinks.events.take_commands_if(mine) {
             if let Command::File { what, .. } = command {
-                self.steer(what, extract);
+                self.apply_command(what, extract);
             }
         }
     }
 
-    /// Raises the events of an executable's headers. They show as many bytes as the last event about the file
-    /// itself, as in Zeek.
+    /// Raises the events of an executable's headers. As in Zeek, they show as many seen bytes as
+    /// the last event about the file itself.
     #[cold]
     pub(crate) fn raise_headers(&mut self, sinks: &mut Sinks) {
         let headers = self.analyzers.take_headers();
@@ -664,7 +688,7 @@ impl File {
         }
     }
 
-    /// As events show it.
+    /// The state in the form of events.
     pub(crate) fn state(&self) -> FileState {
         let first = self.input.is_none().then_some(self.id);
         let conns = first.into_iter().chain(self.others.iter().map(|(_, id)| *id));
@@ -689,7 +713,7 @@ impl File {
         }
     }
 
-    /// The type of the file is known, or known to be none: starts the analyzers of that type.
+    /// Sets the detected type, `None` if it is unknown, and starts the analyzers for it.
     fn set_type(&mut self, mime_type: Option<&'static str>) {
         self.sniffed = true;
         self.mime_type = mime_type;
@@ -700,47 +724,47 @@ impl File {
         }
     }
 
-    /// A part at `offset`: missing data below it may still arrive. Where parts overlap, the first
-    /// counts.
+    /// Delivers a part at `offset`: missing data below it may still arrive. If parts overlap, the
+    /// first one wins.
     pub(crate) fn deliver_at(&mut self, offset: u64, mut data: &[u8]) {
         if self.dormant {
             return;
         }
-        if self.held > self.most_held {
-            self.give_up_holes();
+        if self.buffered > self.max_buffered {
+            self.skip_holes();
         }
         self.reorders |= offset != self.offset;
         let taken = self.taken.max(self.next);
         let Some(end) = offset.checked_add(data.len() as u64).filter(|end| *end > taken) else {
-            return; // seen before
+            return; // all bytes arrived before
         };
         let mut at = offset.max(taken);
         data = &data[(at - offset) as usize..];
         while !data.is_empty() {
             if at > self.next {
-                return self.hold(at, data);
+                return self.buffer(at, data);
             }
-            let until = self.first_held().map_or(end, |held| held.min(end));
+            let until = self.first_buffered().map_or(end, |held| held.min(end));
             self.deliver(&data[..(until - at) as usize]);
-            self.deliver_held();
+            self.deliver_buffered();
             let done = (self.next - at).min(data.len() as u64);
             at += done;
             data = &data[done as usize..];
         }
     }
 
-    fn first_held(&self) -> Option<u64> {
-        self.early.keys().next().copied()
+    fn first_buffered(&self) -> Option<u64> {
+        self.out_of_order.keys().next().copied()
     }
 
-    /// Keeps data above a hole, around what is kept already.
-    fn hold(&mut self, mut at: u64, mut data: &[u8]) {
+    /// Buffers data above a hole, except what is buffered already.
+    fn buffer(&mut self, mut at: u64, mut data: &[u8]) {
         if !self.reassembles {
             self.overflow = self.overflow.saturating_add(data.len() as u64);
             return;
         }
         while !data.is_empty() {
-            if let Some((start, held)) = self.early.range(..=at).next_back() {
+            if let Some((start, held)) = self.out_of_order.range(..=at).next_back() {
                 let end = start + held.len() as u64;
                 if end > at {
                     let skip = (end - at).min(data.len() as u64);
@@ -749,63 +773,63 @@ impl File {
                     continue;
                 }
             }
-            let until = self.early.range(at..).next().map_or(u64::MAX, |(start, _)| *start);
+            let until = self.out_of_order.range(at..).next().map_or(u64::MAX, |(start, _)| *start);
             let n = (until - at).min(data.len() as u64) as usize;
-            self.early.insert(at, data[..n].into());
-            self.held += n;
+            self.out_of_order.insert(at, data[..n].into());
+            self.buffered += n;
             at += n as u64;
             data = &data[n..];
         }
     }
 
-    /// Delivers stored parts that are now in order.
-    fn deliver_held(&mut self) {
-        while self.first_held() == Some(self.next)
-            && let Some(entry) = self.early.first_entry()
+    /// Delivers buffered parts that are now in order.
+    fn deliver_buffered(&mut self) {
+        while self.first_buffered() == Some(self.next)
+            && let Some(entry) = self.out_of_order.first_entry()
         {
             let held = entry.remove();
-            self.held -= held.len();
+            self.buffered -= held.len();
             self.deliver(&held);
         }
     }
 
-    /// Too much waits: what is missing below it is given up, and its first hole counts as overflow
-    /// besides.
+    /// Skips all holes because too much data is buffered; the first hole also counts as overflow.
     #[cold]
-    fn give_up_holes(&mut self) {
-        if let Some(first) = self.first_held() {
+    fn skip_holes(&mut self) {
+        if let Some(first) = self.first_buffered() {
             let skipped = first - self.next;
             self.overflow = self.overflow.saturating_add(skipped);
             if self.reports_matches {
                 self.overflows.push((self.next, skipped));
             }
         }
-        self.flush_early();
+        self.flush_out_of_order();
     }
 
-    /// Gives up the holes below what came too early.
-    fn flush_early(&mut self) {
-        if let Some((start, held)) = self.early.last_key_value() {
+    /// Skips the holes below all buffered data.
+    fn flush_out_of_order(&mut self) {
+        if let Some((start, held)) = self.out_of_order.last_key_value() {
             let end = start + held.len() as u64;
             self.skip_to(end);
         }
     }
 
-    /// Bytes below `end` that did not come will not.
+    /// Skips all missing bytes below `end`.
     fn skip_to(&mut self, end: u64) {
-        while let Some(next) = self.first_held().filter(|next| *next < end) {
-            self.miss(next - self.next);
-            self.deliver_held();
+        while let Some(next) = self.first_buffered().filter(|next| *next < end) {
+            self.skip(next - self.next);
+            self.deliver_buffered();
         }
         if end > self.next {
-            self.miss(end - self.next);
-            self.deliver_held();
+            self.skip(end - self.next);
+            self.deliver_buffered();
         }
     }
 
-    /// `len` bytes are missing: the next ones, or those behind the first `at` of the current part.
-    /// Once parts arrived out of order, Zeek takes `at` as an offset in the file and continues
-    /// behind it, whatever has arrived already: data above it then counts as missing again.
+    /// Handles a gap of `len` bytes: the next ones, or those after the first `at` bytes of the
+    /// current part. Once parts arrived out of order, Zeek treats `at` as an offset in the file and
+    /// continues after the gap, whatever has arrived already: data above it then counts as missing
+    /// again.
     pub(crate) fn gap(&mut self, at: Option<u64>, len: u64) {
         if self.dormant {
             return;
@@ -819,21 +843,21 @@ impl File {
         self.next = end;
     }
 
-    fn miss(&mut self, len: u64) {
+    fn skip(&mut self, len: u64) {
         self.sniff();
-        self.look_over(self.next, len);
+        self.analyze_gap(self.next, len);
         if self.reports_matches {
             self.gaps.push((self.next, len, self.missing));
         }
         self.missing = self.missing.saturating_add(len);
-        self.go_on(len);
+        self.advance(len);
     }
 
-    /// Missing bytes, the type being known.
-    fn look_over(&mut self, offset: u64, len: u64) {
-        if self.matched.is_some() || self.exceeds(len, true) {
-            self.look_later(offset, &[]);
-            self.unseen_gaps.push((self.unseen.len(), len));
+    /// Reports missing bytes to the analyzers, after the type was detected.
+    fn analyze_gap(&mut self, offset: u64, len: u64) {
+        if self.pending_report.is_some() || self.exceeds(len, true) {
+            self.defer(offset, &[]);
+            self.deferred_gaps.push((self.deferred.len(), len));
             return;
         }
         self.analyzers.gap();
@@ -844,24 +868,24 @@ impl File {
         self.extraction.gap(file, len);
     }
 
-    fn go_on(&mut self, len: u64) {
+    fn advance(&mut self, len: u64) {
         self.offset = self.offset.saturating_add(len);
         self.next = self.next.saturating_add(len);
     }
 
-    /// Whether an analyzer found a fault that is not reported yet.
+    /// Whether an analyzer found a violation that is not reported yet.
     #[inline]
     pub(crate) fn has_fault(&self) -> bool {
         self.analyzers.failure.is_some()
     }
 
-    /// A fault that an analyzer found and that is not reported yet.
+    /// Takes the violation that an analyzer found, if it is not reported yet.
     pub(crate) fn fault(&mut self) -> Option<ContentFault> {
         let (analyzer, reason) = self.analyzers.failure.take()?;
-        Some(self.has(FaultKind::Violation { analyzer, reason }))
+        Some(self.with_fault(FaultKind::Violation { analyzer, reason }))
     }
 
-    /// Raises the event of a fault that an analyzer found and that is not reported yet.
+    /// Raises the event of a violation that an analyzer found and that is not reported yet.
     #[cold]
     pub(crate) fn raise_violation(&self, sinks: &mut Sinks) {
         if let Some((analyzer, reason)) = &self.analyzers.failure
@@ -872,13 +896,13 @@ impl File {
         }
     }
 
-    /// A fault of this file.
-    pub(crate) fn has(&self, kind: FaultKind) -> ContentFault {
+    /// A fault of this file, with its connection.
+    pub(crate) fn with_fault(&self, kind: FaultKind) -> ContentFault {
         let conn = self.others.is_empty().then_some((self.uid, self.id));
         ContentFault { fuid: self.fuid, conn, kind }
     }
 
-    /// A weird of this file. Its event is raised, unless sampling leaves it out.
+    /// Returns a weird of this file. Raises its event unless the weird is sampled out.
     #[cold]
     pub(crate) fn weird(
         &mut self,
@@ -893,7 +917,7 @@ impl File {
             let source = source.unwrap_or_default();
             sinks.events.raise(&FileWeird { name, f, addl: &addl, source });
         }
-        self.has(FaultKind::Weird { name, addl, source, is_sampled_out })
+        self.with_fault(FaultKind::Weird { name, addl, source, is_sampled_out })
     }
 
     pub(crate) fn finish(
@@ -903,8 +927,8 @@ impl File {
         faults: &mut Vec<ContentFault>,
         options: &mut FileOptions,
     ) {
-        self.over = now;
-        self.know_type(logs, options.extract.as_ref());
+        self.logged_at = now;
+        self.detect_type_at_end(logs, options.extract.as_ref());
         if self.analyzers.has_headers() {
             self.raise_headers(logs);
         }
@@ -917,7 +941,7 @@ impl File {
         }
         faults.extend(self.fault());
         if self.watched && self.timed_out {
-            faults.push(self.has(FaultKind::GivenUp { uid: self.uid }));
+            faults.push(self.with_fault(FaultKind::GivenUp { uid: self.uid }));
         }
         files_log::write(logs, now, self, faults, &mut options.sampling);
         self.analyzers = Analyzers::default();
@@ -927,7 +951,7 @@ impl File {
 /// The analyzer of archives.
 const ZIP: &str = "Files::ANALYZER_ZIP";
 
-/// Whether a listener is an analyzer of this name, and reads the contents of the file.
+/// Whether the analyzer with this name reports the contents of the file to a listener.
 fn reads_contents(analyzer: &str) -> bool {
     matches!(
         analyzer,
@@ -939,7 +963,7 @@ fn reads_contents(analyzer: &str) -> bool {
     )
 }
 
-/// The hash of an analyzer that is one.
+/// The hash that an analyzer computes, if the name is that of a hash analyzer.
 fn hash_of(analyzer: &str) -> Option<HashSelection> {
     let none = HashSelection::default();
     match analyzer {
@@ -968,11 +992,11 @@ mod tests {
     }
 
     #[test]
-    fn parts_for_listeners_have_offsets_in_the_file() {
+    fn received_bytes_have_file_offsets() {
         let mut listened = ListenedBytes { is_reported: true, ..ListenedBytes::default() };
-        listened.receive_ahead(0, b"ab", b"", &[]);
-        listened.receive_ahead(2, b"c", b"ab", &[2]);
-        // The beginning comes again when the type is known.
+        listened.receive_before_type(0, b"ab", b"", &[]);
+        listened.receive_before_type(2, b"c", b"ab", &[2]);
+        // The beginning is delivered again when the type is known.
         listened.receive(0, b"abc", &[2, 1]);
         listened.receive(3, b"d", &[]);
         listened.receive(1_000_000_000_000, b"e", &[]);
@@ -980,7 +1004,7 @@ mod tests {
         listened.receive(1_000_000_000_003, b"", &[]);
         assert_eq!(listened.bytes, b"abcdefg");
         assert_eq!(parts(&listened), [(0, 0, false), (1_000_000_000_000, 4, false)]);
-        // A listener that came after the first bytes.
+        // A listener that was added after the first bytes.
         let mut late = ListenedBytes { is_reported: true, ahead: 1, ..ListenedBytes::default() };
         late.receive(0, b"xyz", &[]);
         assert_eq!((&late.bytes[..], &parts(&late)[..]), (&b"yz"[..], &[(1, 0, false)][..]));
@@ -988,29 +1012,30 @@ mod tests {
 
     #[test]
     fn late_listeners_receive_the_beginning_in_its_pieces() {
-        // When the type is known: the last piece is the current one. Another listener has all of them.
+        // When the type is known, the last piece is the current one. An earlier listener has
+        // received all pieces.
         let mut late = ListenedBytes {
             is_reported: true,
             ahead: 6,
-            is_behind: true,
+            is_late: true,
             ..ListenedBytes::default()
         };
         late.receive(0, b"aabbbcmore", &[2, 3, 1]);
         late.receive(10, b"d", &[]);
         assert_eq!(late.bytes, b"aabbbcmored");
         assert_eq!(parts(&late), [(0, 0, true), (2, 2, true), (5, 5, false)]);
-        // What another listener was not given yet is the current piece.
+        // Pieces that the earlier listener has not received begin with the current one.
         let mut late = ListenedBytes { is_reported: true, ..ListenedBytes::default() };
-        late.receive_ahead(5, b"c", b"aabbb", &[2, 3]);
-        late.is_behind = true;
+        late.receive_before_type(5, b"c", b"aabbb", &[2, 3]);
+        late.is_late = true;
         late.receive(0, b"aabbbcmore", &[2, 3, 1]);
         assert_eq!(late.bytes, b"aabbbcmore");
         assert_eq!(parts(&late), [(0, 0, true), (2, 2, true), (5, 5, false)]);
-        // Before it is known.
+        // Before the type is known.
         let mut late =
-            ListenedBytes { is_reported: true, is_behind: true, ..ListenedBytes::default() };
-        late.receive_ahead(5, b"c", b"aabbb", &[2, 3]);
-        late.receive_ahead(6, b"d", b"aabbbc", &[2, 3, 1]);
+            ListenedBytes { is_reported: true, is_late: true, ..ListenedBytes::default() };
+        late.receive_before_type(5, b"c", b"aabbb", &[2, 3]);
+        late.receive_before_type(6, b"d", b"aabbbc", &[2, 3, 1]);
         late.receive(0, b"aabbbcd", &[2, 3, 1, 1]);
         assert_eq!(late.bytes, b"aabbbcd");
         assert_eq!(parts(&late), [(0, 0, true), (2, 2, true), (5, 5, false)]);

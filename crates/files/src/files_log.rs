@@ -1,4 +1,4 @@
-//! files.log: one row a file.
+//! files.log: one row per file.
 
 use gannet_base::ConnId;
 use gannet_base::Interval;
@@ -70,7 +70,7 @@ gannet_log::row! {
     }
 }
 
-/// Raises the events of a file that ended.
+/// Raises the events for the end of a file.
 fn raise(sinks: &mut Sinks, file: &File, results: &Results) {
     if !sinks.events.any() {
         return;
@@ -89,7 +89,7 @@ fn raise(sinks: &mut Sinks, file: &File, results: &Results) {
     }
 }
 
-/// Writes the rows of a file that ended, one a connection, and those of what looked into it.
+/// Writes the rows of a file that ended, one per connection, and the rows of its analyzers.
 pub(crate) fn write(
     logs: &mut Sinks,
     now: Time,

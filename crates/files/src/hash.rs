@@ -1,10 +1,10 @@
-//! Hashes of files, fed as the bytes arrive.
+//! Hashes of files, computed incrementally.
 
 use md5::Md5;
 use sha1::Sha1;
 use sha2::{Digest, Sha256};
 
-/// Which hashes a file gets.
+/// Selects the hashes of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HashSelection {
     /// MD5 (RFC 1321).
@@ -15,16 +15,16 @@ pub struct HashSelection {
     pub sha256: bool,
 }
 
-/// The hashes of one file, under way.
+/// The incremental hashes of a file.
 #[derive(Clone, Debug, Default)]
 pub struct Hashes {
     md5: Option<Md5>,
     sha1: Option<Sha1>,
     sha256: Option<Sha256>,
-    fed: bool,
+    has_data: bool,
 }
 
-/// The hashes of a whole file, in lower-case hexadecimal; those not wanted are `None`.
+/// The hashes of a complete file, in lower-case hexadecimal; `None` for those not requested.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Digests {
     /// 32 digits.
@@ -36,17 +36,17 @@ pub struct Digests {
 }
 
 impl Hashes {
-    /// Starts the wanted hashes.
+    /// Starts the requested hashes.
     pub fn new(wanted: HashSelection) -> Self {
         Self {
             md5: wanted.md5.then(Md5::new),
             sha1: wanted.sha1.then(Sha1::new),
             sha256: wanted.sha256.then(Sha256::new),
-            fed: false,
+            has_data: false,
         }
     }
 
-    /// Adds those that are wanted and not there.
+    /// Adds the requested hashes that are not yet computed.
     pub fn add(&mut self, wanted: HashSelection) {
         if wanted.md5 {
             self.md5.get_or_insert_with(Md5::new);
@@ -59,7 +59,7 @@ impl Hashes {
         }
     }
 
-    /// Drops those that are named.
+    /// Removes the selected hashes.
     pub fn remove(&mut self, which: HashSelection) {
         if which.md5 {
             self.md5 = None;
@@ -72,14 +72,14 @@ impl Hashes {
         }
     }
 
-    /// Whether any bytes came; a file without bytes has no hashes in the logs.
-    pub fn is_fed(&self) -> bool {
-        self.fed
+    /// Whether any bytes were hashed; files without bytes have no hashes in the logs.
+    pub fn has_data(&self) -> bool {
+        self.has_data
     }
 
-    /// Takes the next bytes of the file.
+    /// Adds the next bytes of the file.
     pub fn update(&mut self, data: &[u8]) {
-        self.fed |= !data.is_empty();
+        self.has_data |= !data.is_empty();
         if let Some(md5) = &mut self.md5 {
             md5.update(data);
         }
@@ -91,7 +91,7 @@ impl Hashes {
         }
     }
 
-    /// The hashes of what came.
+    /// Returns the hashes of all bytes.
     pub fn finish(self) -> Digests {
         Digests {
             md5: self.md5.map(|md5| hex(&md5.finalize())),
@@ -101,12 +101,12 @@ impl Hashes {
     }
 }
 
-/// SHA-256 of `data` in lower-case hexadecimal.
+/// The SHA-256 of `data` in lower-case hexadecimal.
 pub fn sha256_hex(data: &[u8]) -> String {
     hex(&Sha256::digest(data))
 }
 
-/// Lower-case hexadecimal digits of `octets`.
+/// The lower-case hexadecimal digits of `octets`.
 pub fn hex(octets: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let mut text = String::with_capacity(octets.len() * 2);
@@ -124,10 +124,10 @@ mod tests {
     #[test]
     fn known_digests_of_abc_in_pieces() {
         let mut hashes = Hashes::new(HashSelection { md5: true, sha1: true, sha256: true });
-        assert!(!hashes.is_fed());
+        assert!(!hashes.has_data());
         hashes.update(b"a");
         hashes.update(b"bc");
-        assert!(hashes.is_fed());
+        assert!(hashes.has_data());
         let digests = hashes.finish();
         assert_eq!(digests.md5.as_deref(), Some("900150983cd24fb0d6963f7d28e17f72"));
         assert_eq!(digests.sha1.as_deref(), Some("a9993e364706816aba3e25717850c26c9cd0d89d"));

@@ -1,21 +1,21 @@
-//! File analysis: what a file is, and what is in it.
+//! File analysis: the types and contents of files.
 //!
-//! A file is bytes that some protocol carried: the body of an HTTP message, an attachment, a
-//! certificate of a TLS handshake. Nothing here knows the protocol. [`Files`] follows each file
-//! from its first byte to its last and hands its bytes to the readers, which are pure: each takes
-//! bytes and answers.
+//! A file is a byte sequence that some protocol carries: the body of an HTTP message, an
+//! attachment, a certificate of a TLS handshake. This crate does not know the protocol. [`Files`]
+//! tracks each file from its first byte to its last and passes its bytes to parsers, which are pure
+//! functions of their input.
 //!
 //! - [`sniff::mime_type`] detects the media type from the first [`sniff::SNIFF_BYTES`].
-//! - [`hash::Hashes`] takes a file piece by piece and ends in MD5, SHA-1 and SHA-256.
-//! - [`x509::parse`] takes a whole certificate and gives a [`x509::Certificate`]; it also answers
-//!   whether the certificate speaks for a host.
-//! - [`ocsp::parse_request`] and [`ocsp::parse_response`] take whole OCSP messages.
-//! - [`pe::Parser`] takes an executable piece by piece, as far as its headers go.
-//! - [`zip::Parser`] takes an archive piece by piece and gives its entries, decompressed.
+//! - [`hash::Hashes`] computes MD5, SHA-1 and SHA-256 incrementally.
+//! - [`x509::parse`] parses a complete certificate into a [`x509::Certificate`], which can be
+//!   matched against a host name.
+//! - [`ocsp::parse_request`] and [`ocsp::parse_response`] parse complete OCSP messages.
+//! - [`pe::Parser`] parses the headers of an executable incrementally.
+//! - [`zip::Parser`] parses an archive incrementally and returns its entries, decompressed.
 //!
-//! Certificates and OCSP share [`der`], a reader of BER and DER that borrows from its input, and
-//! [`oid`], the names of object identifiers. Every reader takes any bytes: it gives an error or a
-//! part of the facts, never panics, and keeps no more than a stated number of bytes.
+//! Certificates and OCSP share [`der`], a parser of BER and DER that borrows from its input, and
+//! [`oid`], the names of object identifiers. Every parser accepts arbitrary bytes: it returns an
+//! error or a part of the facts, never panics, and stores at most a stated number of bytes.
 //!
 //! ```
 //! assert_eq!(gannet_files::sniff::mime_type(b"%PDF-1.7\n"), Some("application/pdf"));
@@ -55,7 +55,7 @@ pub use manager::FileStart;
 pub use manager::Files;
 pub use manager::era;
 
-/// The logs that files make.
+/// The schemas of the logs about files.
 pub fn schemas() -> Vec<gannet_log::Schema> {
     use gannet_log::Schema;
     vec![

@@ -1,4 +1,4 @@
-//! The life of files: from a connection's bytes to their rows.
+//! The lifetime of files: from a connection's bytes to the rows in the logs.
 
 #[cfg(test)]
 mod testing;
@@ -41,21 +41,21 @@ use crate::extract::Extraction;
 use crate::file::BEGINNING;
 use crate::file::File;
 use crate::file::MAX_BUFFERED;
-use crate::file::most_held;
+use crate::file::max_buffered;
 use crate::x509::Certificate;
 
-/// A file that nothing arrives of is given up after this.
+/// Default idle time after which a file times out.
 pub(crate) const TIMEOUT: Interval = Interval::from_secs(120);
 
-/// Files that have ended are forgotten at whole multiples of this time.
+/// Files that have ended are forgotten at whole multiples of this interval.
 pub const FORGET_EVERY: Interval = Interval::from_secs(10);
 
-/// Which multiple of [`FORGET_EVERY`] a time belongs to.
+/// The number of whole [`FORGET_EVERY`] intervals before a time.
 pub fn era(t: Time) -> i64 {
     t.as_nanos().div_euclid(FORGET_EVERY.as_nanos())
 }
 
-/// A file in transit: a place in [`Files`], good until its end.
+/// Identifies a file in [`Files`]; valid until the file ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FileId {
     index: u32,
@@ -63,37 +63,38 @@ pub struct FileId {
 }
 
 impl FileId {
-    /// Its number, which no other file has.
+    /// A number that is unique among all files.
     pub fn number(self) -> u64 {
         self.number
     }
 }
 
-/// What is known of a file when it begins.
+/// Facts about a file when it begins.
 #[derive(Clone, Debug)]
 pub struct FileStart {
-    /// Where it was seen: `HTTP`, `SMTP`, `FTP_DATA`, `SSL`, …
+    /// The protocol that carries it: `HTTP`, `SMTP`, `FTP_DATA`, `SSL`, …
     pub source: &'static str,
     /// The side that sends it.
     pub from: Dir,
-    /// How deep it is nested in its source (files.log's `depth`).
+    /// Nesting depth within its source (files.log's `depth`).
     pub depth: u64,
-    /// Its name, where the protocol gives one.
+    /// Its name, if stated by the protocol.
     pub filename: Option<Vec<u8>>,
-    /// Its size, where the protocol gives one.
+    /// Its size in bytes, if stated by the protocol.
     pub total_bytes: Option<u64>,
     /// The file that contains it.
     pub parent: Option<Uid>,
-    /// Type stated by the protocol, which then is not detected (certificates).
+    /// The type stated by the protocol, which replaces detection (certificates).
     pub mime_type: Option<&'static str>,
-    /// Which of the files of its source it is. A [certificate](FilePart::Certificate) has no row in files.log.
+    /// The role of the file in its source. A [certificate](FilePart::Certificate) has no row in
+    /// files.log.
     pub part: FilePart,
-    /// The certificate that it is, where that was read before.
+    /// The parsed certificate, if the file is one that was parsed before.
     pub certificate: Option<Arc<Certificate>>,
 }
 
 impl Default for FileStart {
-    /// A file of which nothing is known.
+    /// A file without any known facts.
     fn default() -> Self {
         Self {
             source: "",
@@ -109,14 +110,14 @@ impl Default for FileStart {
     }
 }
 
-/// What is wrong with a file's content, or with how it ended.
+/// A fault of a file's contents, or of its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContentFault {
     /// The file.
     pub fuid: Uid,
     /// The connection that carries it, if there is only one.
     pub conn: Option<(Uid, ConnId)>,
-    /// What.
+    /// The kind of fault.
     pub kind: FaultKind,
 }
 
@@ -125,67 +126,67 @@ pub struct ContentFault {
 pub enum FaultKind {
     /// A weird, for weird.log.
     Weird {
-        /// Its name.
+        /// Its name in weird.log.
         name: &'static str,
-        /// Details, may be empty.
+        /// Details; may be empty.
         addl: String,
-        /// The analyzer that saw the file, where Zeek logs it.
+        /// The analyzer that reported the weird, if Zeek logs it.
         source: Option<&'static str>,
-        /// Whether sampling leaves it out.
+        /// Whether the weird is sampled out.
         is_sampled_out: bool,
     },
-    /// The file is not what an analyzer was started for, for analyzer.log.
+    /// The file violates the format of an analyzer, for analyzer.log.
     Violation {
         /// The analyzer.
         analyzer: &'static str,
-        /// What is wrong.
+        /// The reason.
         reason: String,
     },
-    /// A file that is [watched](Files::watch) was given up.
+    /// A file that is [watched](Files::watch) timed out.
     GivenUp {
-        /// The connection it began on.
+        /// The connection on which it began.
         uid: Uid,
     },
 }
 
-/// What a weird of a file says.
+/// The facts of a file weird.
 pub(crate) struct FileWeirdFacts {
     pub(crate) name: &'static str,
-    /// Details, may be empty.
+    /// Details; may be empty.
     pub(crate) addl: String,
-    /// The analyzer that saw the file, where Zeek logs it.
+    /// The analyzer that reports the weird, if Zeek logs it.
     pub(crate) source: Option<&'static str>,
 }
 
-/// Connections that are remembered for one file.
+/// Maximum number of connections that are recorded for one file.
 const MAX_CONNECTIONS: usize = 1000;
 
-/// How files are analysed.
+/// Options of file analysis.
 #[derive(Clone, Debug)]
 pub struct FileOptions {
-    /// Hash all files with MD5, SHA-1 and SHA-256.
+    /// Whether to hash all files with MD5, SHA-1 and SHA-256.
     pub hash: bool,
-    /// Files in transit between two hosts at the most; at more, the oldest is given up as one that
-    /// timed out.
-    pub most: usize,
-    /// Takes the contents of files.
+    /// Maximum number of files in transit between two hosts; beyond it, the oldest one is treated
+    /// as timed out.
+    pub max_per_pair: usize,
+    /// The receiver of file contents.
     pub extract: Option<Arc<dyn Extract>>,
-    /// Analyzers of types that are not used.
+    /// Type-specific analyzers that are disabled.
     pub disabled: Disabled,
-    /// Bytes that the type of a file is detected from, if there are as many.
-    pub first: usize,
-    /// How weirds of files are sampled.
+    /// Number of bytes from which the type of a file is detected, unless the file is shorter.
+    pub sniff_bytes: usize,
+    /// The sampling of file weirds.
     pub sampling: WeirdSampling,
-    /// A file that nothing arrives of for as long is given up.
+    /// Idle time after which a file times out.
     pub timeout: Interval,
 }
 
-/// Analyzers of types that are not used.
+/// Type-specific analyzers that are disabled.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Disabled {
-    /// Programs of Windows.
+    /// The analyzer of Windows executables.
     pub pe: bool,
-    /// Responses of OCSP.
+    /// The analyzer of OCSP responses.
     pub ocsp: bool,
 }
 
@@ -193,34 +194,34 @@ impl Default for FileOptions {
     fn default() -> Self {
         Self {
             hash: false,
-            most: 1_000_000,
+            max_per_pair: 1_000_000,
             extract: None,
             disabled: Disabled::default(),
-            first: BEGINNING,
+            sniff_bytes: BEGINNING,
             sampling: WeirdSampling::default(),
             timeout: TIMEOUT,
         }
     }
 }
 
-/// The two hosts of a file, in order, and whether the global shard owns its connection: one shard
-/// sees all files of such a pair.
+/// The ordered host pair of a file, and whether the global shard owns its connection: all files of
+/// such a pair are in one shard.
 pub(crate) type Pair = (Addr, Addr, bool);
 
-/// Files of one pair of hosts.
+/// Files in transit between one pair of hosts.
 #[derive(Debug, Default)]
 struct InTransit {
     count: usize,
-    /// In the order they began, those that are over included.
+    /// Files in the order of their start, including those that have ended.
     oldest: VecDeque<(u64, u32)>,
 }
 
 /// Whether a file is in transit.
-fn is_there(files: &[Option<File>], (number, index): &(u64, u32)) -> bool {
+fn is_in_transit(files: &[Option<File>], (number, index): &(u64, u32)) -> bool {
     files.get(*index as usize).and_then(Option::as_ref).is_some_and(|f| f.number == *number)
 }
 
-/// The file of an id.
+/// The file with this id.
 fn numbered(files: &mut [Option<File>], id: FileId) -> Option<&mut File> {
     files.get_mut(id.index as usize)?.as_mut().filter(|f| f.number == id.number)
 }
@@ -232,36 +233,36 @@ pub struct Files {
     uids: UidSource,
     files: Vec<Option<File>>,
     free: Vec<u32>,
-    /// Due time, tie, number and index.
+    /// Due time, tie-breaker, number and index of a file.
     timers: BinaryHeap<Reverse<(Time, u64, u64, u32)>>,
     created: u64,
-    /// Numbers and places of files in the order they began, those that are over included, once the
-    /// limit is near.
+    /// Numbers and indices of files in the order of their start, including those that have ended;
+    /// recorded once the limit is near.
     oldest: VecDeque<(u64, u32)>,
-    /// The same by pair of hosts, from when there were more than one pair may have.
+    /// The same by host pair, from the time when the total exceeded the limit of one pair.
     pairs: Option<BTreeMap<Pair, InTransit>>,
-    given_up: u64,
-    /// Whether it is reported what the first bytes of files match.
+    discarded: u64,
+    /// Whether matches of the first bytes of files are reported.
     reports_matches: bool,
-    /// Whether the DOS programs of executables are kept.
+    /// Whether the DOS programs of executables are stored.
     keeps_programs: bool,
-    /// How many bytes of a file wait above a hole at the most.
-    most_held: usize,
-    /// Whether parts wait for those before them.
+    /// Maximum number of bytes buffered above holes of a file.
+    max_buffered: usize,
+    /// Whether out-of-order parts are buffered.
     reassembles: bool,
     /// Faults of files that are not reported yet.
     faults: Vec<ContentFault>,
-    /// The name of the file that begins next, where it has that of another.
-    next_name: Option<Uid>,
+    /// The uid of the next file, if it is that of an earlier file.
+    next_fuid: Option<Uid>,
 }
 
 impl Files {
-    /// No files yet.
+    /// An empty set of files with default options.
     pub fn new(uids: UidSource) -> Self {
         Self::with_options(uids, FileOptions::default())
     }
 
-    /// No files yet, with options.
+    /// An empty set of files.
     pub fn with_options(uids: UidSource, options: FileOptions) -> Self {
         Self {
             options,
@@ -272,57 +273,57 @@ impl Files {
             created: 0,
             oldest: VecDeque::new(),
             pairs: None,
-            next_name: None,
-            given_up: 0,
+            next_fuid: None,
+            discarded: 0,
             reports_matches: false,
             keeps_programs: false,
-            most_held: MAX_BUFFERED,
+            max_buffered: MAX_BUFFERED,
             reassembles: true,
             faults: Vec::new(),
         }
     }
 
-    /// Whether it is reported what the first bytes of files match, which is costly to find out.
+    /// Sets whether matches of the first bytes of files are reported, which is costly to compute.
     pub fn report_matches(&mut self, on: bool) {
         self.reports_matches = on;
     }
 
-    /// How many bytes the types of files that begin from now on are detected from.
-    pub fn detect_from(&mut self, first: usize) {
-        self.options.first = first;
+    /// Sets the number of bytes from which the types of new files are detected.
+    pub fn set_sniff_bytes(&mut self, first: usize) {
+        self.options.sniff_bytes = first;
     }
 
-    /// How long files that begin from now on may be silent before they are given up.
-    pub fn give_up_after(&mut self, timeout: Interval) {
+    /// Sets the idle time after which new files time out.
+    pub fn set_timeout(&mut self, timeout: Interval) {
         self.options.timeout = timeout;
     }
 
-    /// How long files that begin may be silent.
+    /// The idle time after which new files time out.
     pub fn timeout(&self) -> Interval {
         self.options.timeout
     }
 
-    /// Whether parts of files that begin from now on wait for those before them.
-    pub fn reassemble(&mut self, on: bool) {
+    /// Sets whether out-of-order parts of new files are buffered.
+    pub fn set_reassembly(&mut self, on: bool) {
         self.reassembles = on;
     }
 
-    /// How many bytes of one such file wait at the most; 0: as many as come.
-    pub fn hold_at_most(&mut self, bytes: u64) {
-        self.most_held = most_held(bytes);
+    /// Sets the maximum number of bytes buffered for a new file; 0 means no limit.
+    pub fn set_max_buffered(&mut self, bytes: u64) {
+        self.max_buffered = max_buffered(bytes);
     }
 
-    /// Whether the DOS programs of executables are kept for their event.
+    /// Sets whether the DOS programs of executables are stored for their event.
     pub fn keep_programs(&mut self, on: bool) {
         self.keeps_programs = on;
     }
 
-    /// Files that were given up because there were too many.
-    pub fn given_up(&self) -> u64 {
-        self.given_up
+    /// Number of files that were discarded at the limit.
+    pub fn discarded(&self) -> u64 {
+        self.discarded
     }
 
-    /// Files in transit.
+    /// Number of files in transit.
     pub fn len(&self) -> usize {
         self.files.len() - self.free.len()
     }
@@ -332,7 +333,7 @@ impl Files {
         self.len() == 0
     }
 
-    /// A file begins, the `ordinal`th of the connection `uid`; `local_orig` says whether its
+    /// Starts a file, the `ordinal`-th of the connection `uid`; `local_orig` states whether its
     /// sender is local.
     pub fn start(
         &mut self,
@@ -349,23 +350,23 @@ impl Files {
         let mime_type = start.mime_type;
         let fuid = self.uids.file(uid, ordinal);
         let tie = fuid.bits() >> 1;
-        let fuid = self.next_name.take().unwrap_or(fuid);
+        let fuid = self.next_fuid.take().unwrap_or(fuid);
         let mut file = File {
             fuid,
             uid,
             id,
             proto,
-            matched: None,
+            pending_report: None,
             nesting: None,
             reports_matches: self.reports_matches,
             keeps_programs: self.keeps_programs,
-            most_held: self.most_held,
+            max_buffered: self.max_buffered,
             reassembles: self.reassembles,
             overflows: Vec::new(),
             gaps: Vec::new(),
             others: Vec::new(),
             local_orig,
-            is_hub: false,
+            is_global: false,
             started: now,
             last: now,
             seen: 0,
@@ -377,13 +378,13 @@ impl Files {
             watched: false,
             mime_type,
             analyzers: Analyzers::default(),
-            extraction: Extraction::No,
+            extraction: Extraction::Ignored,
             bof: None,
-            unseen: Vec::new(),
-            unseen_at: 0,
-            unseen_gaps: Vec::new(),
+            deferred: Vec::new(),
+            deferred_offset: 0,
+            deferred_gaps: Vec::new(),
             is_limit_known: false,
-            first: self.options.first,
+            sniff_bytes: self.options.sniff_bytes,
             listened: None,
             stopped: false,
             stops: false,
@@ -393,16 +394,16 @@ impl Files {
             pieces: Vec::new(),
             sniffed: mime_type.is_some(),
             offset: 0,
-            early: BTreeMap::new(),
-            held: 0,
+            out_of_order: BTreeMap::new(),
+            buffered: 0,
             reorders: false,
             next: 0,
             taken: 0,
             number,
-            born: now,
+            first_started: now,
             tie,
             due,
-            over: Time::MAX,
+            logged_at: Time::MAX,
             dormant: false,
             input: None,
             start,
@@ -425,13 +426,13 @@ impl Files {
         FileId { index, number }
     }
 
-    /// A file begins that no connection carries: scripts read it under this name.
+    /// Starts a file that no connection carries: scripts read it under this name.
     #[cold]
     pub fn start_input(&mut self, now: Time, name: &str) -> FileId {
         let uid = self.uids.named_file(name.as_bytes());
         let nowhere = Addr::v4([0; 4]);
         let ends = ConnId { orig_h: nowhere, orig_p: 0, resp_h: nowhere, resp_p: 0 };
-        self.name_next(uid);
+        self.set_next_fuid(uid);
         let id = self.start(now, uid, (ends, Proto::Unknown), false, 0, FileStart::default());
         if let Some(file) = self.get_mut(id) {
             file.input = Some(name.into());
@@ -439,30 +440,37 @@ impl Files {
         id
     }
 
-    /// Makes room for a file that was just started on a connection, which `is_hub` or not, where there
-    /// are more between its hosts than there may be; returns whether it had to.
+    /// Enforces the limit of files per host pair after a file was started on a connection, which
+    /// the global shard owns if `is_global`; returns whether files were discarded.
     #[inline]
-    pub fn make_room(&mut self, logs: &mut Sinks, now: Time, id: FileId, is_hub: bool) -> bool {
-        if is_hub && let Some(file) = self.get_mut(id) {
-            file.is_hub = true;
+    pub fn discard_excess(
+        &mut self,
+        logs: &mut Sinks,
+        now: Time,
+        id: FileId,
+        is_global: bool,
+    ) -> bool {
+        if is_global && let Some(file) = self.get_mut(id) {
+            file.is_global = true;
         }
-        if self.pairs.is_some() || self.len() > self.options.most.max(1) {
-            return self.give_up_oldest(logs, now, id);
+        if self.pairs.is_some() || self.len() > self.options.max_per_pair.max(1) {
+            return self.discard_oldest(logs, now, id);
         }
         if self.oldest.len() > 2 * self.len() + 1_024 {
             let files = &self.files;
-            self.oldest.retain(|its| is_there(files, its));
+            self.oldest.retain(|its| is_in_transit(files, its));
         }
         false
     }
 
-    /// Gives up the oldest files between the hosts of one, as long as there are too many.
+    /// Discards the oldest files between the hosts of a file while there are too many.
     #[cold]
-    fn give_up_oldest(&mut self, logs: &mut Sinks, now: Time, id: FileId) -> bool {
+    fn discard_oldest(&mut self, logs: &mut Sinks, now: Time, id: FileId) -> bool {
         let files = &self.files;
         let is_new = self.pairs.is_none();
         let pairs = self.pairs.get_or_insert_default();
-        let entering = std::mem::take(&mut self.oldest).into_iter().filter(|i| is_there(files, i));
+        let entering =
+            std::mem::take(&mut self.oldest).into_iter().filter(|i| is_in_transit(files, i));
         let one = (!is_new).then_some((id.number, id.index));
         for (number, index) in entering.chain(one) {
             let Some(Some(file)) = files.get(index as usize) else { continue };
@@ -471,14 +479,14 @@ impl Files {
             its.oldest.push_back((number, index));
         }
         let Some(pair) = self.get(id).map(File::pair) else { return false };
-        let most = self.options.most.max(1);
+        let max = self.options.max_per_pair.max(1);
         let mut full = false;
         while let Some(its) = self.pairs.as_mut().and_then(|pairs| pairs.get_mut(&pair)) {
             if its.oldest.len() > 2 * its.count + 1_024 {
                 let files = &self.files;
-                its.oldest.retain(|i| is_there(files, i));
+                its.oldest.retain(|i| is_in_transit(files, i));
             }
-            if its.count <= most {
+            if its.count <= max {
                 break;
             }
             let Some((number, index)) = its.oldest.pop_front() else { break };
@@ -486,7 +494,7 @@ impl Files {
             let id = FileId { index, number };
             if let Some(file) = self.get_mut(id) {
                 file.timed_out |= !file.dormant;
-                self.given_up += 1;
+                self.discarded += 1;
                 self.end(logs, now, id);
             }
         }
@@ -501,8 +509,8 @@ impl Files {
         numbered(&mut self.files, id)
     }
 
-    /// Raises the events of a file that began, on a connection if one carries it. Handlers run at once, as in Zeek, and
-    /// what they ask for is done.
+    /// Raises the events of a new file, on a connection if one carries it. As in Zeek, handlers run
+    /// immediately, and their commands are applied.
     #[cold]
     pub fn raise_new(&mut self, sinks: &mut Sinks, id: FileId, c: Option<Connection>) {
         let Some(file) = self.get(id) else { return };
@@ -520,7 +528,7 @@ impl Files {
             sinks.events.mark();
         }
         sinks.events.drain();
-        self.obey(sinks, id);
+        self.apply_commands(sinks, id);
         let Some(file) = self.get(id).filter(|file| !file.stopped) else { return };
         if let Some(mime) = file.start.mime_type
             && sinks.events.wants::<FileSniff>()
@@ -530,37 +538,38 @@ impl Files {
             sinks.events.raise(&FileSniff { f, meta });
             sinks.events.mark();
             sinks.events.drain();
-            self.obey(sinks, id);
+            self.apply_commands(sinks, id);
             if let Some(file) = self.get_mut(id) {
-                // Its type comes with its first data, which is read before the file stops.
+                // The type is detected from the first data, which is analyzed before the file
+                // stops.
                 file.stops = std::mem::take(&mut file.stopped);
             }
         }
     }
 
-    /// Does what the listener asks for of a file.
+    /// Applies the commands of the listener for a file.
     #[cold]
-    pub fn obey(&mut self, sinks: &mut Sinks, id: FileId) {
+    pub fn apply_commands(&mut self, sinks: &mut Sinks, id: FileId) {
         if let Some(Some(file)) = self.files.get_mut(id.index as usize)
             && file.number == id.number
         {
-            file.obey(sinks, self.options.extract.as_ref());
+            file.apply_commands(sinks, self.options.extract.as_ref());
         }
     }
 
-    /// All hashes of a file are computed.
+    /// Adds all hashes to a file.
     pub fn add_hashes(&mut self, id: FileId) {
         if let Some(file) = self.get_mut(id) {
             file.analyzers.add_hashes();
         }
     }
 
-    /// Mentions a file, for events about it.
-    pub fn mention(&self, sinks: &mut Sinks, id: FileId) -> Option<FileRef> {
+    /// A reference to a file for events about it.
+    pub fn file_ref(&self, sinks: &mut Sinks, id: FileId) -> Option<FileRef> {
         self.get(id).map(|file| sinks.events.file(file.state()))
     }
 
-    /// Analyzers of the types of files to come are used, or no longer: `Files::ANALYZER_PE`.
+    /// Enables or disables a type-specific analyzer such as `Files::ANALYZER_PE` for further files.
     #[cold]
     pub fn enable(&mut self, analyzer: &str, on: bool) {
         match analyzer {
@@ -570,16 +579,16 @@ impl Files {
         }
     }
 
-    /// Carries out a request about a file.
+    /// Applies a command for a file.
     #[cold]
-    pub fn steer(&mut self, fuid: Uid, what: FileCommand) {
+    pub fn apply_command(&mut self, fuid: Uid, what: FileCommand) {
         let file = self.files.iter_mut().flatten().find(|file| file.fuid == fuid);
         if let Some(file) = file.filter(|file| !file.dormant) {
-            file.steer(what, self.options.extract.as_ref());
+            file.apply_command(what, self.options.extract.as_ref());
         }
     }
 
-    /// Raises the event of a file that another connection carries, too.
+    /// Raises the event that another connection carries the file as well.
     #[cold]
     pub fn raise_joined(&mut self, sinks: &mut Sinks, id: FileId, c: Connection) {
         let Some(file) = self.get_mut(id) else { return };
@@ -593,30 +602,31 @@ impl Files {
         sinks.events.drain();
     }
 
-    /// Its name in the logs.
+    /// The uid of the file in the logs.
     pub fn fuid(&self, id: FileId) -> Option<Uid> {
         self.get(id).map(|f| f.fuid)
     }
 
-    /// Its type, once enough was seen to tell: 4,096 bytes, a gap, or its end.
+    /// The type of the file, once detected: after 4,096 bytes, at a gap, or at its end.
     pub fn mime_type(&self, id: FileId) -> Option<&'static str> {
         self.get(id)?.mime_type
     }
 
-    /// Its type from the available bytes, as its end would set it.
-    pub fn settle_mime_type(&mut self, id: FileId) -> Option<&'static str> {
+    /// Detects the type from the bytes that have arrived, as at the end of the file.
+    pub fn detect_mime_type(&mut self, id: FileId) -> Option<&'static str> {
         let file = self.get_mut(id)?;
         file.sniff();
         file.mime_type
     }
 
-    /// The next file that begins has this name, as another part of one that ended already.
-    pub fn name_next(&mut self, fuid: Uid) {
-        self.next_name = Some(fuid);
+    /// Gives the next new file this uid, as another part of a file that has ended.
+    pub fn set_next_fuid(&mut self, fuid: Uid) {
+        self.next_fuid = Some(fuid);
     }
 
-    /// Another connection carries parts of it: it gets a row for each. Returns whether the
-    /// connection is new to it; one between the same endpoints is not.
+    /// Records that another connection carries parts of the file, which then has a row for each
+    /// connection. Returns whether the connection is new to the file; one between the same
+    /// endpoints is not.
     pub fn join(
         &mut self,
         logs: &mut Sinks,
@@ -637,8 +647,8 @@ impl Files {
         new
     }
 
-    /// It timed out, and a connection has more of it: that is another file, which has only its id
-    /// and the facts that its source states now.
+    /// Restarts a file that timed out, when a connection has more of it: as another file with the
+    /// same id and only the facts that its source states now.
     pub fn renew(&mut self, id: FileId, uid: Uid, conn: ConnId, filename: Option<Vec<u8>>) {
         if let Some(file) = self.get_mut(id) {
             (file.uid, file.id) = (uid, conn);
@@ -647,66 +657,67 @@ impl Files {
         }
     }
 
-    /// Whether its row is written already: it was complete or silent for long.
+    /// Whether the row of the file is written: the file was complete or has timed out.
     pub fn is_over(&self, id: FileId) -> bool {
         self.get(id).is_none_or(|f| f.dormant)
     }
 
-    /// Whether all of it came: more under its name is another file.
+    /// Whether all bytes of the file arrived: more data with its name belongs to another file.
     pub fn is_complete(&self, id: FileId) -> bool {
         self.get(id).is_some_and(|f| f.dormant && f.due == Time::MAX)
     }
 
-    /// Whether its row was written so long ago that more data is another file: when a multiple of
-    /// [`FORGET_EVERY`] has passed since. (This does not depend on when it is checked.)
+    /// Whether the row of the file was written so long ago that more data is another file: when a
+    /// multiple of [`FORGET_EVERY`] has passed since. (The result does not depend on the times of
+    /// checks.)
     pub fn is_forgotten(&self, id: FileId, now: Time) -> bool {
-        let over = |f: &File| f.dormant && era(f.over) != era(now);
+        let over = |f: &File| f.dormant && era(f.logged_at) != era(now);
         self.get(id).is_none_or(over)
     }
 
-    /// How weirds of files are sampled.
+    /// The sampling of file weirds.
     pub fn sampling(&mut self) -> &mut WeirdSampling {
         &mut self.options.sampling
     }
 
-    /// Requests a report when it times out.
+    /// Requests a report if the file times out.
     pub fn watch(&mut self, id: FileId) {
         if let Some(file) = self.get_mut(id) {
             file.watched = true;
         }
     }
 
-    /// Whether it began on this connection and is not over.
+    /// Whether the file began on this connection and has not ended.
     pub fn is_carried_by(&self, id: FileId, uid: Uid) -> bool {
         self.get(id).is_some_and(|f| f.uid == uid && !f.dormant)
     }
 
-    /// Its name, where its source gave one.
+    /// The name of the file, if its source stated one.
     pub fn filename(&self, id: FileId) -> Option<&[u8]> {
         self.get(id)?.start.filename.as_deref()
     }
 
-    /// Its name becomes known later than its start.
+    /// Sets a name that becomes known after the start of the file.
     pub fn set_filename(&mut self, id: FileId, name: &[u8]) {
         if let Some(file) = self.get_mut(id) {
             file.start.filename = Some(name.to_vec());
         }
     }
 
-    /// Its size becomes known later than its start.
+    /// Sets a size that becomes known after the start of the file.
     pub fn set_total(&mut self, id: FileId, bytes: u64) {
         if let Some(file) = self.get_mut(id) {
             file.start.total_bytes = Some(bytes);
         }
     }
 
-    /// The file, of which something came: one that was given up begins again, and its silence counts from
-    /// now.
+    /// Returns a file for which data arrived: restarts its idle time, and the file itself if it
+    /// timed out.
     #[inline]
     fn touch(&mut self, now: Time, id: FileId) -> Option<&mut File> {
         let file = self.files.get_mut(id.index as usize)?.as_mut();
         let file = file.filter(|f| f.number == id.number)?;
-        if file.is_given_up() {
+        if file.is_timed_out() {
             file.begin_again(now, &self.options);
             file.due = now + file.timeout;
             self.timers.push(Reverse((file.due, file.tie, file.number, id.index)));
@@ -719,11 +730,12 @@ impl Files {
         Some(file)
     }
 
-    /// More data, in order. A file of known size ends with its last byte; later data is ignored.
+    /// Delivers more in-order data. A file of known size ends with its last byte; later data is
+    /// ignored.
     pub fn data(&mut self, logs: &mut Sinks, now: Time, id: FileId, data: &[u8]) {
         let Some(file) = self.touch(now, id) else { return };
         file.deliver_next(data);
-        if file.has_matched() {
+        if file.has_pending_report() {
             return self.data_with_sniff(logs, now, id);
         }
         if file.analyzers.has_headers() {
@@ -737,12 +749,12 @@ impl Files {
         self.end_if_complete(logs, now, id);
     }
 
-    /// The rest of what data does, where the type of a file became known.
+    /// Completes [`Self::data`] if the type of the file was detected.
     #[cold]
     fn data_with_sniff(&mut self, logs: &mut Sinks, now: Time, id: FileId) {
         let extract = self.options.extract.clone();
         let Some(file) = self.get_mut(id) else { return };
-        file.raise_sniff(logs, extract.as_ref());
+        file.raise_pending_reports(logs, extract.as_ref());
         if file.analyzers.has_headers() {
             file.raise_headers(logs);
         }
@@ -754,7 +766,7 @@ impl Files {
         self.end_if_complete(logs, now, id);
     }
 
-    /// A part of it, from byte `offset` on.
+    /// Delivers a part of the file, from byte `offset` on.
     pub fn data_at(&mut self, logs: &mut Sinks, now: Time, id: FileId, offset: u64, data: &[u8]) {
         if self.touch(now, id).is_none() {
             return;
@@ -774,7 +786,7 @@ impl Files {
             self.gaps(logs, id);
         }
         let Some(file) = self.get_mut(id) else { return };
-        if file.has_matched() {
+        if file.has_pending_report() {
             return self.data_with_sniff(logs, now, id);
         }
         if file.analyzers.has_headers() {
@@ -788,12 +800,12 @@ impl Files {
         self.end_if_complete(logs, now, id);
     }
 
-    /// `len` bytes of it are missing: the next ones, or, if it arrives in parts, those behind the
-    /// first `at` of the current part.
+    /// Reports `len` missing bytes: the next ones, or, if the file arrives in parts, those after
+    /// the first `at` bytes of the current part.
     pub fn gap(&mut self, logs: &mut Sinks, now: Time, id: FileId, at: Option<u64>, len: u64) {
         let Some(file) = self.touch(now, id) else { return };
         file.gap(at, len);
-        if !file.gaps.is_empty() || file.has_matched() {
+        if !file.gaps.is_empty() || file.has_pending_report() {
             self.gaps(logs, id);
         }
         if self.get(id).is_some_and(File::has_fault) {
@@ -801,13 +813,13 @@ impl Files {
         }
     }
 
-    /// Raises the events of gaps; the first one settles the type of the file.
+    /// Raises the events of gaps; the first gap ends the detection of the type.
     #[cold]
     fn gaps(&mut self, logs: &mut Sinks, id: FileId) {
         let extract = self.options.extract.clone();
         let Some(file) = self.get_mut(id) else { return };
-        if file.has_matched() {
-            file.raise_sniff(logs, extract.as_ref());
+        if file.has_pending_report() {
+            file.raise_pending_reports(logs, extract.as_ref());
         }
         if file.analyzers.has_headers() {
             file.raise_headers(logs);
@@ -815,7 +827,7 @@ impl Files {
         file.raise_gaps(logs);
     }
 
-    /// It is complete or given up: its rows are written.
+    /// Ends a file that is complete or discarded: writes its rows.
     pub fn end(&mut self, logs: &mut Sinks, now: Time, id: FileId) {
         if self.get(id).is_none() {
             return;
@@ -843,14 +855,14 @@ impl Files {
         }
     }
 
-    /// Whether there is anything to [take](Self::take_faults).
+    /// Whether [`take_faults`](Self::take_faults) would return any.
     #[inline]
     pub fn has_faults(&self) -> bool {
         !self.faults.is_empty()
     }
 
-    /// Faults of files since the last call, except those that [`expire`](Self::expire) and
-    /// [`finish`](Self::finish) reported.
+    /// Takes the faults of files since the last call, except those that [`expire`](Self::expire)
+    /// and [`finish`](Self::finish) returned.
     pub fn take_faults(&mut self) -> Vec<ContentFault> {
         std::mem::take(&mut self.faults)
     }
@@ -863,7 +875,7 @@ impl Files {
         self.faults.extend(fault);
     }
 
-    /// Its rows are written if all of it came.
+    /// Writes the rows of the file if all bytes arrived.
     pub fn end_if_complete(&mut self, logs: &mut Sinks, now: Time, id: FileId) {
         let complete = |f: &File| f.start.total_bytes.is_some_and(|t| f.offset >= t);
         if self.get(id).is_some_and(complete)
@@ -875,17 +887,17 @@ impl Files {
             }
             let Some(file) = numbered(&mut self.files, id) else { return };
             file.finish(logs, now, &mut self.faults, &mut self.options);
-            // Kept for its name until its protocol says that it ended.
+            // The name is kept until the protocol reports the end of the file.
             file.dormant = true;
             file.due = Time::MAX;
         }
     }
 
-    /// Advances packet time to `now`, before the next `packet`: files without data for long time
-    /// out, and their faults are reported.
+    /// Advances packet time to `now`, before the next `packet`: files without data for their
+    /// timeout end, and their faults are reported.
     ///
-    /// The timers that `now` has reached fire. Whether a file was idle for long enough, and when its next timer is due, is
-    /// computed from the time of the packet.
+    /// The timers that `now` has reached fire. Whether a file was idle for long enough, and the due
+    /// time of its next timer, are computed from the time of the packet.
     #[inline]
     pub fn expire(
         &mut self,
@@ -902,7 +914,7 @@ impl Files {
         }
     }
 
-    /// When [`expire`](Self::expire) has something to do next.
+    /// The next time at which [`expire`](Self::expire) has work to do.
     #[inline]
     pub fn next_due(&self) -> Time {
         self.timers.peek().map_or(Time::MAX, |Reverse((due, ..))| *due)
@@ -941,7 +953,7 @@ impl Files {
         self.timers.push(Reverse((again, tie, number, index)));
     }
 
-    /// The end of input: all remaining files time out, and their faults are reported.
+    /// Ends the input: all remaining files time out, and their faults are reported.
     pub fn finish(
         &mut self,
         logs: &mut Sinks,
@@ -951,20 +963,20 @@ impl Files {
         let open = (0..).zip(&self.files).filter_map(|(index, file)| Some((index, file.as_ref()?)));
         let mut open: Vec<_> = open
             .filter(|(_, f)| !f.dormant)
-            .map(|(index, f)| (f.born, f.tie, FileId { index, number: f.number }))
+            .map(|(index, f)| (f.first_started, f.tie, FileId { index, number: f.number }))
             .collect();
-        open.sort_by_key(|(born, tie, _)| (*born, *tie));
-        for (born, tie, id) in open {
-            // The entry of an archive ends with that.
+        open.sort_by_key(|(first_started, tie, _)| (*first_started, *tie));
+        for (first_started, tie, id) in open {
+            // An entry of an archive ended with its archive.
             let Some(file) = self.get_mut(id) else { continue };
-            logs.set_key(Key { packet: u64::MAX, due: born, tie });
+            logs.set_key(Key { packet: u64::MAX, due: first_started, tie });
             logs.events.relieve();
             file.timed_out = true;
             if logs.events.wants::<FileTimeout>() {
                 let f = logs.events.file(file.state());
                 logs.events.raise(&FileTimeout { f });
                 logs.events.mark();
-                // Handlers see the file before what arrived early counts.
+                // Handlers see the state of the file without out-of-order data.
                 logs.events.drain();
             }
             if self.reports_matches {

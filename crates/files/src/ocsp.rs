@@ -1,7 +1,7 @@
 //! OCSP requests and responses: the status of certificates, as their issuer states it (RFC 6960).
 //!
 //! [`parse_request`] returns the requested certificates, [`parse_response`] the status of each
-//! certificate. Both accept and refuse the same messages as OpenSSL 3.
+//! certificate. Both accept and reject the same messages as OpenSSL 3.
 
 use crate::der::{
     Class, DerError, Element, Integer, Reader, Result, integer_hex, push_folded_hex, tag,
@@ -11,19 +11,19 @@ use crate::x509::{
     self, Algorithm, Extensions, Name, Weird, check_general_name, universal, unix_seconds,
 };
 
-/// Name in the weird log of a request that [`parse_request`] refuses.
+/// Name in weird.log of a request that [`parse_request`] rejects.
 pub const REQUEST_ERROR_WEIRD: &str = "openssl_ocsp_request_parse_error";
 
-/// Name in the weird log of a response that [`parse_response`] refuses.
+/// Name in weird.log of a response that [`parse_response`] rejects.
 pub const RESPONSE_ERROR_WEIRD: &str = "openssl_ocsp_response_parse_error";
 
-/// Most bytes of one text.
+/// Maximum length of a text in bytes.
 const MAX_TEXT: usize = 2048;
 
-/// Contents octets of the identifier of a basic response.
+/// Contents octets of the object identifier of a basic response.
 const BASIC_RESPONSE: [u8; 9] = [0x2b, 0x06, 0x01, 0x05, 0x05, 0x07, 0x30, 0x01, 0x01];
 
-/// Which certificate is meant (RFC 6960 section 4.1.1). Hashes and serial number are in upper-case
+/// Identifies a certificate (RFC 6960 section 4.1.1). Hashes and serial number are in upper-case
 /// hexadecimal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CertificateId {
@@ -40,18 +40,18 @@ pub struct CertificateId {
 /// An OCSP request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Request {
-    /// The certificates that are asked for.
+    /// The certificates whose status is requested.
     pub certificates: Vec<CertificateId>,
 }
 
 /// An OCSP response.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Response {
-    /// Whether the responder answered: zero is success (RFC 6960 section 4.2.1).
+    /// The response status: zero is success (RFC 6960 section 4.2.1).
     pub status: Option<i64>,
-    /// The status of each certificate; empty if the server refused.
+    /// The status of each certificate; empty if the server sent an error.
     pub certificates: Vec<CertificateStatus>,
-    /// The encoded part that holds them, if it parses.
+    /// The encoded basic response with the statuses, if it parses.
     pub basic: Option<Vec<u8>>,
     /// Weirds.
     pub weirds: Vec<Weird>,
@@ -60,24 +60,24 @@ pub struct Response {
 /// The status of one certificate. Times are seconds since 1970.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CertificateStatus {
-    /// Which certificate.
+    /// The certificate.
     pub id: CertificateId,
     /// `good`, `revoked` or `unknown`.
     pub status: &'static str,
-    /// When it was revoked.
+    /// Time of the revocation.
     pub revoked_at: Option<i64>,
-    /// Why it was revoked.
+    /// Reason of the revocation.
     pub revoke_reason: Option<&'static str>,
-    /// When the status was known to be right.
+    /// Time at which the status was known to be correct.
     pub this_update: i64,
-    /// When there will be news.
+    /// Time at which newer information will be available.
     pub next_update: Option<i64>,
 }
 
-/// Reads the request that `data` begins with.
+/// Parses the request at the start of `data`.
 ///
 /// # Errors
-/// Where the bytes are not the structure of a request.
+/// If the bytes do not have the structure of a request.
 pub fn parse_request(data: &[u8]) -> Result<Request> {
     let mut whole = Reader::new(data).sequence()?;
     let mut body = whole.sequence()?;
@@ -105,11 +105,11 @@ pub fn parse_request(data: &[u8]) -> Result<Request> {
     Ok(Request { certificates })
 }
 
-/// Parses the response at the start of `data`. One of another type than basic has no certificates,
-/// nor has one whose basic part does not parse.
+/// Parses the response at the start of `data`. A response of a type other than basic has no
+/// certificates, nor has one whose basic response does not parse.
 ///
 /// # Errors
-/// Where the bytes are not the structure of a response.
+/// If the bytes do not have the structure of a response.
 pub fn parse_response(data: &[u8]) -> Result<Response> {
     let mut whole = Reader::new(data).sequence()?;
     let status = whole.universal(tag::ENUMERATED)?.integer()?.to_i64();
@@ -130,7 +130,7 @@ pub fn parse_response(data: &[u8]) -> Result<Response> {
     Ok(response)
 }
 
-/// Reads a BasicOCSPResponse (RFC 6960 section 4.2.1).
+/// Parses a BasicOCSPResponse (RFC 6960 section 4.2.1).
 fn basic_response(data: &[u8], weirds: &mut Vec<Weird>) -> Result<Vec<CertificateStatus>> {
     let mut whole = Reader::new(data).sequence()?;
     let mut body = whole.sequence()?;
@@ -161,13 +161,13 @@ fn basic_response(data: &[u8], weirds: &mut Vec<Weird>) -> Result<Vec<Certificat
     seconds(&produced, weirds);
     let statuses = singles.iter().map(|single| {
         // A repeated certificate keeps its first status.
-        let told = singles.iter().find(|other| other.id == single.id).unwrap_or(single);
-        told.status(weirds)
+        let first = singles.iter().find(|other| other.id == single.id).unwrap_or(single);
+        first.status(weirds)
     });
     Ok(statuses.collect())
 }
 
-/// Reads what follows the signed part: algorithm, signature, certificates if any.
+/// Parses the fields after the signed part: algorithm, signature, and certificates if present.
 fn signed(members: &mut Reader<'_>) -> Result<()> {
     Algorithm::read(members)?;
     members.universal(tag::BIT_STRING)?.bits()?;
@@ -180,7 +180,7 @@ fn signed(members: &mut Reader<'_>) -> Result<()> {
     members.finish()
 }
 
-/// Checks explicitly tagged extensions, if any.
+/// Checks explicitly tagged extensions, if present.
 fn extensions(members: &mut Reader<'_>, number: u32) -> Result<()> {
     if let Some(list) = members.optional(Class::Context, number)? {
         Extensions::read(list.explicit()?)?;
@@ -240,7 +240,7 @@ impl<'a> SingleResponse<'a> {
         Ok(Self::with_extensions(reader)?.0)
     }
 
-    /// The same with its extensions.
+    /// Parses a SingleResponse, and returns its extensions.
     pub(crate) fn with_extensions(reader: &mut Reader<'a>) -> Result<(Self, Option<Element<'a>>)> {
         let mut members = reader.sequence()?;
         let id = Id::read(&mut members)?;
@@ -261,7 +261,7 @@ impl<'a> SingleResponse<'a> {
         Ok((Self { id, state, this_update, next_update }, extensions))
     }
 
-    /// The status as logged.
+    /// The status in the form of the log.
     fn status(&self, weirds: &mut Vec<Weird>) -> CertificateStatus {
         let mut status = CertificateStatus { id: self.id.texts(), ..CertificateStatus::default() };
         status.status = match &self.state {
@@ -305,7 +305,7 @@ impl<'a> State<'a> {
     }
 }
 
-/// Names of the reasons of RFC 5280 section 5.3.1.
+/// Name of a reason code of RFC 5280 section 5.3.1.
 fn reason_name(reason: Integer<'_>) -> Option<&'static str> {
     Some(match reason.to_i64() {
         Some(-1) => return None,
@@ -323,13 +323,13 @@ fn reason_name(reason: Integer<'_>) -> Option<&'static str> {
     })
 }
 
-/// Makes sure that an element is a GeneralizedTime.
+/// Checks that an element is a GeneralizedTime.
 pub(crate) fn time(element: Element<'_>) -> Result<Element<'_>> {
     let element = universal(element, tag::GENERALIZED_TIME)?;
     element.octets().map(|_| element)
 }
 
-/// Seconds since 1970 of a time; zero where it is none.
+/// A time in seconds since 1970; zero if it is invalid.
 pub(crate) fn seconds(time: &Element<'_>, weirds: &mut Vec<Weird>) -> i64 {
     match time.octets().map(|octets| unix_seconds(time, &octets)) {
         Ok(Ok(seconds)) => seconds,
@@ -341,7 +341,7 @@ pub(crate) fn seconds(time: &Element<'_>, weirds: &mut Vec<Weird>) -> i64 {
     }
 }
 
-/// Octets in upper-case hexadecimal, folded as serial numbers are; a lone zero for none.
+/// Octets in upper-case hexadecimal, folded like serial numbers; a single zero if there are none.
 pub(crate) fn octets_hex(octets: &[u8]) -> String {
     if octets.is_empty() {
         return "0".to_owned();
@@ -358,7 +358,7 @@ mod tests {
     use crate::der::push_header;
     use proptest::prelude::*;
 
-    /// An element around others.
+    /// An element with these contents.
     fn wrap(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
         let content = parts.concat();
         let mut out = Vec::new();

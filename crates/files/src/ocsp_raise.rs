@@ -28,7 +28,7 @@ use crate::x509::universal;
 /// Raises the events of a request.
 pub(crate) fn request(sinks: &mut Sinks, f: FileRef, request: &ocsp::Request) {
     if sinks.events.wants::<OcspRequest>() {
-        // Zeek finds no version in any request.
+        // Zeek reports version 0 for any request.
         sinks.events.raise(&OcspRequest { f, version: 0 });
     }
     if sinks.events.wants::<OcspRequestCertificate<'_>>() {
@@ -53,7 +53,7 @@ pub(crate) fn response(sinks: &mut Sinks, f: FileRef, response: &ocsp::Response)
     let wants_details = sinks.events.wants::<OcspResponseBytes<'_>>()
         || sinks.events.wants::<OcspExtension<'_>>()
         || sinks.events.wants::<X509Timestamp<'_>>();
-    // What was read before can be read again.
+    // The basic response is parsed again for these details.
     let basic = response.basic.as_deref().filter(|_| wants_details);
     let details = basic.and_then(|basic| Details::read(basic).ok());
     let mut single = details.iter().flat_map(|d| &d.single_extensions);
@@ -109,7 +109,7 @@ fn raise_extension(sinks: &mut Sinks, f: FileRef, extension: &text::Extension, g
     }
 }
 
-/// Names of statuses (RFC 6960 section 4.2.1), as OpenSSL spells them.
+/// Name of a response status (RFC 6960 section 4.2.1), as spelled by OpenSSL.
 fn status_name(status: Option<i64>) -> &'static str {
     match status {
         Some(0) => "successful",
@@ -122,19 +122,19 @@ fn status_name(status: Option<i64>) -> &'static str {
     }
 }
 
-/// What a BasicOCSPResponse says besides the status of certificates.
+/// The fields of a BasicOCSPResponse besides the statuses of certificates.
 struct Details<'a> {
     responder: String,
     produced_at: i64,
     signature_algorithm: String,
     certificates: Vec<&'a [u8]>,
-    /// Of the status of each certificate.
+    /// Extensions of each certificate status.
     single_extensions: Vec<Vec<text::Extension>>,
     extensions: Vec<text::Extension>,
 }
 
 impl<'a> Details<'a> {
-    /// Reads what [`ocsp::parse_response`] accepted.
+    /// Parses what [`ocsp::parse_response`] accepted.
     fn read(basic: &'a [u8]) -> Result<Self> {
         let mut whole = Reader::new(basic).sequence()?;
         let mut body = whole.sequence()?;

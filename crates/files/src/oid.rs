@@ -1,21 +1,22 @@
 //! Names of object identifiers.
 //!
-//! `oids.txt` holds one registered identifier a line: dotted arcs, short name, and the long name,
-//! which is empty where it is the same. The compiler reads it, and makes a hash table by contents octets.
+//! `oids.txt` has one registered identifier per line: dotted arcs, short name, and long name, which
+//! is empty if it equals the short name. A hash table with the contents octets as key is computed
+//! at compile time.
 
 use gannet_log::write_count;
 
 /// The registered identifiers.
 const REGISTRY: &str = include_str!("oids.txt");
 
-/// Most bytes of an algorithm's name in a log.
+/// Maximum length of an algorithm's name in a log, in bytes.
 pub(crate) const MAX_ALGORITHM_NAME: usize = 254;
 
-/// Most contents octets of an identifier that is spelled out: 128 arcs of 32 bits fit (RFC 2578
-/// section 3.5); a longer one reads as nothing.
+/// Maximum number of contents octets of an identifier that is converted to text: 128 arcs of 32
+/// bits fit (RFC 2578 section 3.5); a longer one gives an empty text.
 const MAX_OCTETS: usize = 586;
 
-/// Names of one registered identifier.
+/// The names of a registered identifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Names {
     /// The short name: `CN`, `RSA-SHA256`.
@@ -24,12 +25,13 @@ pub struct Names {
     pub long: &'static str,
 }
 
-/// The dotted arcs of an identifier's contents octets (ITU-T X.690 §8.19); empty beyond 586 octets.
+/// The dotted arcs of an identifier, given its contents octets (ITU-T X.690 §8.19); empty above 586
+/// octets.
 pub fn dotted(octets: &[u8]) -> String {
     if octets.len() > MAX_OCTETS {
         return String::new();
     }
-    // An octet of an arc has two digits and a bit, and a dot before it.
+    // An octet of an arc needs at most two digits and a fraction, and a dot.
     let mut text = Vec::with_capacity(3 * octets.len() + 1);
     let mut start = 0;
     while start < octets.len() {
@@ -39,11 +41,11 @@ pub fn dotted(octets: &[u8]) -> String {
         push_arc(&arc[..length], start == 0, &mut text);
         start += length;
     }
-    // Digits and dots.
+    // The text consists of digits and dots.
     String::from_utf8(text).unwrap_or_default()
 }
 
-/// Appends one arc; the first octets of an identifier hold two.
+/// Appends an arc; the first octets of an identifier encode two arcs.
 fn push_arc(octets: &[u8], first: bool, text: &mut Vec<u8>) {
     if !first {
         text.push(b'.');
@@ -61,7 +63,7 @@ fn push_arc(octets: &[u8], first: bool, text: &mut Vec<u8>) {
     let mut magnitude = pack_septets(octets);
     if first {
         text.extend_from_slice(b"2.");
-        // More than 63 bits are at least 80.
+        // Values of more than 63 bits are at least 80.
         subtract(&mut magnitude, 80);
     }
     if let Some(digits) = crate::der::decimal(&magnitude) {
@@ -69,7 +71,7 @@ fn push_arc(octets: &[u8], first: bool, text: &mut Vec<u8>) {
     }
 }
 
-/// Seven bits an octet to eight bits an octet, aligned at the end.
+/// Converts seven bits per octet to eight bits per octet, aligned at the end.
 fn pack_septets(octets: &[u8]) -> Vec<u8> {
     let mut packed = Vec::with_capacity(octets.len());
     let (mut buffer, mut bits) = (0u32, 0u32);
@@ -87,7 +89,7 @@ fn pack_septets(octets: &[u8]) -> Vec<u8> {
     packed
 }
 
-/// Takes a small number off a larger one.
+/// Subtracts a small number from a larger one.
 fn subtract(magnitude: &mut [u8], number: u8) {
     let mut take = number;
     for octet in magnitude.iter_mut().rev() {
@@ -100,7 +102,7 @@ fn subtract(magnitude: &mut [u8], number: u8) {
     }
 }
 
-/// Names of a registered identifier, given its contents octets.
+/// The names of a registered identifier, given its contents octets.
 pub fn names(octets: &[u8]) -> Option<Names> {
     let mut slot = octets.iter().fold(HASH_START, |hash, octet| hashed(hash, *octet)) as usize;
     loop {
@@ -117,7 +119,7 @@ pub fn names(octets: &[u8]) -> Option<Names> {
     }
 }
 
-/// Whether dotted arcs have these contents octets.
+/// Whether dotted arcs are encoded by these contents octets.
 fn is_of(dotted: &[u8], octets: &[u8]) -> bool {
     let (mut rest, mut arc) = (octets, Arc::first(dotted));
     loop {
@@ -135,7 +137,7 @@ fn is_of(dotted: &[u8], octets: &[u8]) -> bool {
     }
 }
 
-/// Where a line of the registry has its columns; `end` is 0 in a slot without a line.
+/// Offsets of the columns of a line of the registry; `end` is 0 in an empty slot.
 #[derive(Clone, Copy)]
 struct Line {
     start: u16,
@@ -144,13 +146,13 @@ struct Line {
     end: u16,
 }
 
-/// Slots of the hash table: a power of two, nearly twice as many as lines.
+/// Number of slots of the hash table: a power of two, nearly twice the number of lines.
 const SLOTS: usize = 2048;
 
-// One slot at least is empty, where each search ends; and offsets have sixteen bits.
+// At least one slot must be empty, where each search ends; and offsets must fit into sixteen bits.
 const _: () = assert!(REGISTRY.len() < u16::MAX as usize);
 
-/// The lines of the registry by the hash of their contents octets, each at the first free slot from there.
+/// The lines of the registry, each at the first free slot from the hash of its contents octets on.
 static LINES: [Line; SLOTS] = {
     let text = REGISTRY.as_bytes();
     let mut lines = [Line { start: 0, short: 0, long: 0, end: 0 }; SLOTS];
@@ -183,7 +185,7 @@ static LINES: [Line; SLOTS] = {
     lines
 };
 
-/// Where a column ends.
+/// Offset of the end of a column.
 const fn end_of(text: &[u8], start: usize, mark: u8) -> usize {
     let mut end = start;
     while text[end] != mark {
@@ -192,20 +194,20 @@ const fn end_of(text: &[u8], start: usize, mark: u8) -> usize {
     end
 }
 
-/// The hash of no octets (FNV-1a).
+/// The hash of zero octets (FNV-1a).
 const HASH_START: u32 = 0x811c_9dc5;
 
-/// The hash of one more octet.
+/// Adds an octet to a hash.
 const fn hashed(hash: u32, octet: u8) -> u32 {
     (hash ^ octet as u32).wrapping_mul(0x0100_0193)
 }
 
-/// A number of dotted arcs that has contents octets of its own: the first two arcs have one together.
+/// A number in the contents octets: an arc, or the first two arcs, which are encoded as one number.
 struct Arc {
     value: u64,
-    /// Octets that follow.
+    /// Number of octets that follow the current one.
     octets: u32,
-    /// Where its text ends.
+    /// Offset of the end of its text.
     end: usize,
 }
 
@@ -216,7 +218,7 @@ impl Arc {
 
     const fn first_at(text: &[u8], start: usize) -> Self {
         let (root, end) = number(text, start);
-        // Every identifier has two arcs at the least.
+        // Every identifier has at least two arcs.
         let (second, end) = number(text, end + 1);
         Self::new(root * 40 + second, end)
     }
@@ -232,14 +234,14 @@ impl Arc {
         Self { value, octets, end }
     }
 
-    /// The next octet: seven bits, and whether others follow.
+    /// The next octet: seven bits, and the flag for further octets.
     const fn octet(&self) -> u8 {
         let septet = (self.value >> (7 * (self.octets - 1))) as u8 & 0x7f;
         if self.octets > 1 { septet | 0x80 } else { septet }
     }
 }
 
-/// A decimal number, and where it ends.
+/// A decimal number, and the offset of its end.
 const fn number(text: &[u8], start: usize) -> (u64, usize) {
     let (mut value, mut at) = (0, start);
     while at < text.len() && text[at].is_ascii_digit() {
@@ -249,7 +251,7 @@ const fn number(text: &[u8], start: usize) -> (u64, usize) {
     (value, at)
 }
 
-/// The name of an algorithm as the logs have it: the long name, or else the dotted arcs.
+/// The name of an algorithm in the logs: the long name, or the dotted arcs if it is not registered.
 pub fn algorithm_name(octets: &[u8]) -> String {
     if let Some(names) = names(octets) {
         return names.long.to_owned();
@@ -264,7 +266,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Contents octets of dotted arcs.
+    /// The contents octets of dotted arcs.
     fn octets(dotted: &str) -> Vec<u8> {
         let arcs: Vec<u64> = dotted.split('.').map(|arc| arc.parse().unwrap()).collect();
         let first = 40 * arcs[0] + arcs[1];
@@ -293,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn neither_a_beginning_nor_more_than_an_identifier_is_found() {
+    fn neither_prefixes_nor_extensions_of_an_identifier_are_found() {
         let registered: std::collections::BTreeSet<_> =
             REGISTRY.lines().map(|line| octets(line.split('\t').next().unwrap())).collect();
         for octets in &registered {
@@ -309,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_the_usual() {
+    fn names_of_common_identifiers() {
         assert_eq!(names(&[0x55, 0x04, 0x03]), Some(Names { short: "CN", long: "commonName" }));
         let email = [0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x09, 0x01];
         assert_eq!(names(&email), Some(Names { short: "emailAddress", long: "emailAddress" }));
@@ -323,7 +325,7 @@ mod tests {
 
     #[test]
     fn arcs_beyond_64_bits() {
-        // 2^70 as a later arc, and 80 + 1 more than 2^63 as the first.
+        // 2^70 as a later arc, and 80 + 1 more than 2^63 as the first arcs.
         let wide = [0x2a, 0x81, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x00];
         assert_eq!(dotted(&wide), "1.2.1180591620717411303424");
         let first = [0x81, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x51];

@@ -1,55 +1,55 @@
-//! Headers of portable executables (Microsoft PE/COFF specification), fed as the bytes arrive.
+//! Headers of portable executables (Microsoft PE/COFF specification), parsed incrementally.
 //!
-//! A file's headers come in five parts: the DOS header, the DOS program, the file header, the
-//! optional header and the section headers. [`Parser`] keeps the bytes of the part that is under
-//! way, and no more; what is known of the file grows with each part that is complete. Neither the
-//! signature of DOS nor that of PE is compared with anything: what leads to a parser is the type
-//! of the file.
+//! The headers of a file have five parts: the DOS header, the DOS program, the file header, the
+//! optional header and the section headers. [`Parser`] buffers only the bytes of the current part;
+//! the facts about the file grow with each complete part. Neither the DOS nor the PE signature is
+//! checked: the parser is selected by the type of the file.
 
-/// Octets of the DOS header.
+/// Length of the DOS header in octets.
 const DOS_HEADER: usize = 64;
 
-/// Octets of the PE signature and the file header.
+/// Length of the PE signature and the file header in octets.
 const FILE_HEADER: usize = 24;
 
-/// Octets of a section header.
+/// Length of a section header in octets.
 const SECTION_HEADER: usize = 40;
 
-/// A DOS program may take fewer octets than this; more are no executable.
+/// A DOS program must be shorter than this, in octets; a longer one is not accepted as part of an
+/// executable.
 const MAX_DOS_PROGRAM: u32 = 4 * 1024 * 1024;
 
-/// What headers tell.
+/// Facts from the headers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Info {
-    /// What the file was compiled for: `I386`; `unknown-475` for an unknown number.
+    /// The target machine: `I386`; `unknown-475` for an unknown number.
     pub machine: Option<String>,
-    /// When it was compiled, in seconds since 1970.
+    /// Compile time, in seconds since 1970.
     pub compiled: Option<u32>,
-    /// The system it needs.
+    /// The required operating system.
     pub os: Option<String>,
-    /// The subsystem it needs.
+    /// The required subsystem.
     pub subsystem: Option<String>,
-    /// Whether it is a program, and no mere object.
+    /// Whether it is an executable, not an object file.
     pub is_exe: bool,
-    /// Whether it is for 64 bits.
+    /// Whether it is a 64-bit image.
     pub is_64bit: bool,
-    /// Whether it may be loaded anywhere.
+    /// Whether it supports address space layout randomization.
     pub uses_aslr: bool,
-    /// Whether its data is not executed.
+    /// Whether it supports data execution prevention.
     pub uses_dep: bool,
-    /// Whether its integrity is checked.
+    /// Whether code integrity checks are enforced.
     pub uses_code_integrity: bool,
-    /// Whether it handles exceptions in a structured way.
+    /// Whether it uses structured exception handling.
     pub uses_seh: bool,
     /// Whether it has an import table.
     pub has_import_table: Option<bool>,
     /// Whether it has an export table.
     pub has_export_table: Option<bool>,
-    /// Whether it has a table of certificates.
+    /// Whether it has a certificate table.
     pub has_cert_table: Option<bool>,
-    /// Whether it has data for debuggers.
+    /// Whether it has debug data.
     pub has_debug_data: Option<bool>,
-    /// Names of its sections, up to their first zero byte.
+    /// Names of the sections, up to the first zero byte of each.
     pub section_names: Option<Vec<Vec<u8>>>,
 }
 
@@ -75,10 +75,10 @@ impl Default for Info {
     }
 }
 
-/// Why headers are none.
+/// Why bytes are not valid headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PeError {
-    /// The PE header would lie inside the DOS header, or too far away.
+    /// The offset of the PE header is within the DOS header, or too large.
     BadOffset,
     /// The optional header is shorter than its fields and tables.
     ShortOptionalHeader,
@@ -87,7 +87,7 @@ pub enum PeError {
 impl std::fmt::Display for PeError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            // As Zeek puts it.
+            // The wording of Zeek.
             Self::BadOffset => {
                 "Binpac exception: binpac exception: &enforce violation : DOS_Header:AddressOfNewExeHeader"
             }
@@ -98,23 +98,23 @@ impl std::fmt::Display for PeError {
 
 impl std::error::Error for PeError {}
 
-/// Reads headers from pieces of a file.
+/// Parses headers incrementally.
 #[derive(Clone, Debug, Default)]
 pub struct Parser {
     part: Part,
-    /// Octets of the part under way: at most an optional header or all section headers.
-    held: Vec<u8>,
+    /// Octets of the current part: at most an optional header or all section headers.
+    buffer: Vec<u8>,
     info: Info,
     sections: u16,
-    /// Whether parts are kept as they are, which only events need.
-    pub(crate) keeps: bool,
-    /// Whether the DOS program is kept as well.
-    pub(crate) keeps_program: bool,
-    /// Parts that are complete, with what they are.
-    pub(crate) kept: Vec<(Kind, Vec<u8>)>,
+    /// Whether to store parts unchanged, which only events need.
+    pub(crate) stores_parts: bool,
+    /// Whether to store the DOS program as well.
+    pub(crate) stores_program: bool,
+    /// Complete parts, with their kinds.
+    pub(crate) stored_parts: Vec<(Kind, Vec<u8>)>,
 }
 
-/// Kind of a part that is kept.
+/// Kind of a stored part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     DosHeader,
@@ -124,47 +124,47 @@ pub(crate) enum Kind {
     SectionHeaders,
 }
 
-/// The next part.
+/// The part that is parsed next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Part {
     #[default]
     DosHeader,
-    /// With the octets left of it.
+    /// With the number of remaining octets.
     DosProgram(usize),
     FileHeader,
-    /// With its octets.
+    /// With the number of its octets.
     OptionalHeader(usize),
     SectionHeaders,
     Done,
 }
 
 impl Parser {
-    /// Starts at the first byte of a file.
+    /// A parser at the first byte of a file.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// What is known so far; log it where [`Info::machine`] is set.
+    /// The facts known so far; to be logged if [`Info::machine`] is set.
     pub fn info(&self) -> &Info {
         &self.info
     }
 
-    /// Whether all headers were read, or given up.
+    /// Whether all headers were parsed, or parsing was stopped.
     pub fn is_done(&self) -> bool {
         self.part == Part::Done
     }
 
-    /// Takes the next bytes of the file. When done, more bytes change nothing.
+    /// Parses the next bytes of the file. After the last header, more bytes have no effect.
     ///
     /// # Errors
-    /// Where the bytes cannot be headers; the parser is done then.
+    /// If the bytes cannot be headers; then the parser is done.
     pub fn update(&mut self, data: &[u8]) -> Result<(), PeError> {
         let result = self.read(data);
         if result.is_err() {
             self.part = Part::Done;
         }
         if self.is_done() {
-            self.held = Vec::new();
+            self.buffer = Vec::new();
         }
         result
     }
@@ -173,7 +173,7 @@ impl Parser {
         loop {
             let need = match self.part {
                 Part::Done => return Ok(()),
-                Part::DosProgram(size) if self.keeps_program => size,
+                Part::DosProgram(size) if self.stores_program => size,
                 Part::DosProgram(left) => {
                     let skip = left.min(data.len());
                     data = &data[skip..];
@@ -189,13 +189,13 @@ impl Parser {
                 Part::OptionalHeader(size) => size,
                 Part::SectionHeaders => usize::from(self.sections) * SECTION_HEADER,
             };
-            let take = (need - self.held.len()).min(data.len());
-            self.held.extend_from_slice(&data[..take]);
+            let take = (need - self.buffer.len()).min(data.len());
+            self.buffer.extend_from_slice(&data[..take]);
             data = &data[take..];
-            if self.held.len() < need {
+            if self.buffer.len() < need {
                 return Ok(());
             }
-            let part = std::mem::take(&mut self.held);
+            let part = std::mem::take(&mut self.buffer);
             let kind = match self.part {
                 Part::DosHeader => Some(Kind::DosHeader),
                 Part::FileHeader => Some(Kind::FileHeader),
@@ -205,15 +205,15 @@ impl Parser {
                 Part::Done => None,
             };
             self.complete(&part)?;
-            if self.keeps
+            if self.stores_parts
                 && let Some(kind) = kind
             {
-                self.kept.push((kind, part));
+                self.stored_parts.push((kind, part));
             }
         }
     }
 
-    /// Reads a whole part, and sets the next.
+    /// Parses a complete part, and selects the next one.
     fn complete(&mut self, data: &[u8]) -> Result<(), PeError> {
         let fields = Fields(data);
         self.part = match self.part {
@@ -253,9 +253,9 @@ impl Parser {
     /// `None` if the header is too short.
     fn optional_header(&mut self, fields: &Fields<'_>) -> Option<()> {
         let magic = fields.u16(0)?;
-        // Where fields begin whose place depends on the magic: sizes of words differ, and one
-        // field is missing in the wide form. An unknown magic has neither that field nor the
-        // sizes of stack and heap.
+        // Offsets of fields that depend on the magic: word sizes differ, and the PE32+ form lacks
+        // one field. With an unknown magic, both that field and the sizes of stack and heap are
+        // missing.
         let (alignment, words) = match magic {
             0x10b => (32, 16),
             0x20b => (32, 32),
@@ -270,9 +270,9 @@ impl Parser {
             return None;
         }
         match magic {
-            // Programs and wide ones.
+            // PE32 and PE32+.
             0x10b | 0x20b => {}
-            // ROM images: Zeek recognises them, then fails on fields that they do not have.
+            // ROM images: Zeek recognizes them, then fails on fields that they do not have.
             0x107 => return None,
             _ => return Some(()),
         }
@@ -305,7 +305,7 @@ impl Parser {
     }
 }
 
-/// Little-endian numbers at places.
+/// Little-endian numbers by offset.
 struct Fields<'a>(&'a [u8]);
 
 impl Fields<'_> {
@@ -369,7 +369,7 @@ fn subsystem_name(number: u16) -> String {
     name.to_owned()
 }
 
-/// Name of a version of the system, major and minor.
+/// Name of an operating system version, major and minor.
 fn os_name((major, minor): (u16, u16)) -> String {
     let name = match (major, minor) {
         (10, 0) => "Windows 10",
@@ -407,7 +407,7 @@ pub(crate) mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A wide program with two sections, and import and debug tables.
+    /// A PE32+ program with two sections, and import and debug tables.
     pub(crate) fn program() -> Vec<u8> {
         let mut file = vec![0; 64 + 16];
         file[..2].copy_from_slice(b"MZ");
@@ -455,14 +455,14 @@ pub(crate) mod tests {
     #[test]
     fn the_dos_program_is_kept_for_its_event() {
         let file = program();
-        let programs = |keeps_program| {
-            let mut parser = Parser { keeps: true, keeps_program, ..Parser::new() };
+        let programs = |stores_program| {
+            let mut parser = Parser { stores_parts: true, stores_program, ..Parser::new() };
             for piece in file.chunks(7) {
                 parser.update(piece).unwrap();
             }
             assert!(parser.is_done());
-            parser.kept.retain(|(kind, _)| *kind == Kind::DosProgram);
-            parser.kept
+            parser.stored_parts.retain(|(kind, _)| *kind == Kind::DosProgram);
+            parser.stored_parts
         };
         assert!(programs(false).is_empty());
         assert_eq!(programs(true), [(Kind::DosProgram, file[64..80].to_vec())]);
@@ -485,7 +485,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn headers_that_cannot_be() {
+    fn invalid_headers() {
         let mut file = program();
         file[60] = 63;
         assert_eq!(Parser::new().update(&file), Err(PeError::BadOffset));
@@ -497,7 +497,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn images_of_roms_are_given_up() {
+    fn rom_images_are_rejected() {
         let with_magic = |magic: u8| {
             let mut file = program();
             file[80 + 24] = magic;

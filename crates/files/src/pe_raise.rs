@@ -16,10 +16,10 @@ use crate::events::PeSectionHeader;
 use crate::events::SectionHeader;
 use crate::pe::Kind;
 
-/// Octets of a section header.
+/// Length of a section header in octets.
 const SECTION_HEADER: usize = 40;
 
-/// Little-endian numbers by their offsets; beyond the end all are zero.
+/// Little-endian numbers by offset; zero past the end.
 struct Fields<'a>(&'a [u8]);
 
 impl Fields<'_> {
@@ -44,7 +44,7 @@ impl Fields<'_> {
     }
 }
 
-/// The flags that are set in a number of this many bits.
+/// The flags that are set in the lowest `bits` bits of a number.
 fn flags(number: u64, bits: u32) -> SetOf<u64> {
     SetOf((0..bits).map(|bit| 1 << bit).filter(|flag| number & flag != 0).collect())
 }
@@ -106,7 +106,7 @@ fn dos_header<'a>(d: &Fields<'a>) -> DosHeader<'a> {
     }
 }
 
-/// Programs and wide ones; `None` for others.
+/// PE32 and PE32+; `None` for others.
 fn optional_header(d: &Fields<'_>) -> Option<OptionalHeader> {
     let is_wide = match d.u16(0) {
         0x10b => false,

@@ -1,4 +1,4 @@
-//! Rows of what looked into files: pe.log and ocsp.log.
+//! Rows of pe.log and ocsp.log.
 
 use gannet_base::Time;
 use gannet_base::Uid;
@@ -76,7 +76,7 @@ gannet_log::row! {
     }
 }
 
-/// The row of an executable, if its headers came.
+/// The row of an executable, if its headers were parsed.
 pub(crate) fn pe(ts: Time, id: Uid, info: &Info) -> Option<PeRow<'_>> {
     info.machine.as_ref()?;
     Some(PeRow {

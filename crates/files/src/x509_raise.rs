@@ -23,8 +23,8 @@ use crate::x509::Weird;
 use crate::x509::text;
 use crate::x509::text::Extension;
 
-/// Raises the events of a certificate: what it says, and its extensions. Calls `weird` with each of its weirds where that comes
-/// among them.
+/// Raises the events of a certificate: its facts, and its extensions. Calls `weird` with each weird
+/// at its position among the events.
 pub fn certificate(
     sinks: &mut Sinks,
     f: FileRef,
@@ -49,7 +49,7 @@ pub fn certificate(
     left.into_iter().for_each(|w| weird(sinks, w));
 }
 
-/// Raises the event of what a certificate says.
+/// Raises the event with the facts of a certificate.
 fn facts(events: &mut Events, f: FileRef, der: &[u8], certificate: &Certificate) {
     let key = certificate.key.as_ref();
     if events.wants::<X509Certificate<'_>>() {
@@ -76,7 +76,7 @@ fn facts(events: &mut Events, f: FileRef, der: &[u8], certificate: &Certificate)
     }
 }
 
-/// Raises the events of the extensions of a certificate, if one is wanted.
+/// Raises the events of the extensions of a certificate, if one of them has a listener.
 fn extensions(events: &mut Events, f: FileRef, der: &[u8], certificate: &Certificate) {
     let all = [
         X509Extension::DECL,

@@ -1,12 +1,13 @@
-//! Archives of ZIP (PKWARE APPNOTE 6.3.10), read from the first byte on.
+//! ZIP archives (PKWARE APPNOTE 6.3.10), parsed from the first byte on.
 //!
-//! [`Parser`] takes the bytes of an archive piece by piece and returns [`Item`]s: the header of each entry with its contents,
-//! then the entries of the directory and its end. Contents are decompressed, a buffer at a time. Of an entry that is encrypted,
-//! or compressed in another way than by deflate, only the header is returned.
+//! [`Parser`] parses an archive incrementally and returns [`Item`]s: the local header of each entry
+//! with its contents, then the entries of the central directory and its end. Contents are
+//! decompressed, a buffer at a time. Of an entry that is encrypted, or compressed by a method other
+//! than deflate, only the header is returned.
 //!
-//! An entry may give its size only behind its contents, in a descriptor. As in Zeek, the end of the contents then is at the
-//! first signature of a descriptor whose checksum is that of the contents before it. ZIP64 is an [error](ZipError), and data
-//! that is no record ends the archive.
+//! An entry may have its size only after its contents, in a data descriptor. As in Zeek, the
+//! contents then end at the first descriptor signature whose checksum matches the contents before
+//! it. ZIP64 is an [error](ZipError), and data that is no record ends the archive.
 
 use flate2::Crc;
 use flate2::Decompress;
@@ -14,52 +15,54 @@ use flate2::FlushDecompress;
 use flate2::Status;
 use memchr::memmem;
 
-/// Octets of the header of an entry, of an entry of the directory, and of the end of the directory, without names and comments.
+/// Length in octets of a local header, of an entry of the central directory, and of the end of the
+/// central directory, without names and comments.
 const ENTRY: usize = 30;
 const DIRECTORY: usize = 46;
 const END: usize = 22;
 
-/// Octets of a descriptor with its signature.
+/// Length of a data descriptor with its signature, in octets.
 const DESCRIPTOR: usize = 16;
 
-/// The signature of a descriptor.
+/// The signature of a data descriptor.
 const DESCRIPTOR_SIGNATURE: &[u8; 4] = b"PK\x07\x08";
 
-/// Octets that are decompressed at a time.
+/// Number of octets that are decompressed at a time.
 const OUT: usize = 16 << 10;
 
-/// How an entry is compressed.
+/// Compression method of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// It is not.
+    /// Not compressed.
     Stored,
-    /// By deflate (RFC 1951).
+    /// Deflate (RFC 1951).
     Deflate,
-    /// In another way.
+    /// Another method.
     Other(u16),
 }
 
 /// The header of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Whether it is in the directory, and not before the contents.
+    /// Whether this is the header in the central directory, not the local header before the
+    /// contents.
     pub is_in_directory: bool,
     /// Name of the file.
     pub filename: Vec<u8>,
-    /// When it was changed, in seconds since 1970. The archive has no time zone: UTC.
+    /// Modification time in seconds since 1970. The archive states no time zone: UTC is assumed.
     pub changed: i64,
-    /// Comment; only in the directory.
+    /// Comment; only in the central directory.
     pub comment: Vec<u8>,
-    /// How it is compressed.
+    /// Compression method.
     pub method: Method,
     /// Whether it is encrypted.
     pub is_encrypted: bool,
-    /// Octets of the file, if the header has them.
+    /// Size of the file in octets, if stated in the header.
     pub size: Option<u32>,
 }
 
 impl Entry {
-    /// Whether the contents can be read.
+    /// Whether the contents can be decompressed.
     pub fn is_readable(&self) -> bool {
         !self.is_encrypted && !matches!(self.method, Method::Other(_))
     }
@@ -68,26 +71,27 @@ impl Entry {
 /// A part of an archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Item<'a> {
-    /// A header. If it comes before contents that are [readable](Entry::is_readable), these follow.
+    /// A header. If it precedes contents that are [readable](Entry::is_readable), [`Item::Data`]
+    /// follows.
     Entry(Entry),
     /// The next contents.
     Data(&'a [u8]),
-    /// The contents end.
+    /// The end of the contents.
     EntryEnd,
-    /// The directory ends, with the comment of the archive.
+    /// The end of the central directory, with the comment of the archive.
     End(Vec<u8>),
 }
 
-/// Why an archive cannot be read further.
+/// Why the rest of an archive cannot be parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ZipError {
-    /// It is one of ZIP64.
+    /// The archive is in the ZIP64 format.
     Zip64,
-    /// Contents are damaged.
+    /// Compressed contents are damaged.
     Inflate,
-    /// The checksum is not that of the contents.
+    /// The checksum does not match the contents.
     Crc,
-    /// The contents cannot be read, so that their end is not known.
+    /// The contents cannot be decompressed, and their size is unknown.
     UnknownEnd,
 }
 
@@ -104,10 +108,10 @@ impl std::fmt::Display for ZipError {
 
 impl std::error::Error for ZipError {}
 
-/// Reads one archive.
+/// Parses an archive.
 #[derive(Debug, Default)]
 pub struct Parser {
-    /// Octets that are not read yet, from `at` on.
+    /// Octets that are not yet parsed, from `at` on.
     input: Vec<u8>,
     at: usize,
     step: Step,
@@ -118,11 +122,11 @@ pub struct Parser {
 enum Step {
     #[default]
     Record,
-    /// Contents of which `left` octets are to come.
+    /// Contents of which `left` octets remain.
     Contents {
         left: u32,
     },
-    /// Contents up to a descriptor, of which the next octets are known.
+    /// Contents up to a data descriptor; the next `known` octets belong to the contents.
     Scan {
         known: usize,
     },
@@ -133,22 +137,22 @@ enum Step {
 #[derive(Debug, Default)]
 struct Contents {
     is_readable: bool,
-    /// Checksum that the header has.
+    /// The checksum in the header.
     crc: u32,
     computed: Crc,
     inflate: Option<Box<Decompress>>,
-    /// The last step filled the buffer: more may come without input.
+    /// Whether the last step filled the buffer: more output may follow without input.
     is_full: bool,
     out: Vec<u8>,
 }
 
 impl Parser {
-    /// For an archive of which nothing was seen.
+    /// A parser at the start of an archive.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// More octets, which [`next_item`](Self::next_item) reads.
+    /// Adds octets, which [`next_item`](Self::next_item) parses.
     pub fn push(&mut self, data: &[u8]) {
         if self.step != Step::Done {
             self.input.drain(..self.at);
@@ -157,17 +161,17 @@ impl Parser {
         }
     }
 
-    /// Octets are missing: nothing more is read.
+    /// Stops parsing, because octets are missing.
     pub fn stop(&mut self) {
         *self = Self { step: Step::Done, ..Self::default() };
     }
 
-    /// Whether something may be read.
+    /// Whether unparsed input is available.
     pub fn has_input(&self) -> bool {
         self.at < self.input.len()
     }
 
-    /// The next item; `None` if it is incomplete, or if the archive has ended.
+    /// Returns the next item; `None` if it is incomplete, or if the archive has ended.
     pub fn next_item(&mut self) -> Result<Option<Item<'_>>, ZipError> {
         loop {
             match self.step {
@@ -220,7 +224,7 @@ impl Parser {
         self.input.get(self.at..).unwrap_or_default()
     }
 
-    /// The record that comes next.
+    /// Parses the next record.
     fn record(&mut self) -> Result<Read, ZipError> {
         let rest = self.rest();
         let Some((signature, _)) = rest.split_first_chunk::<4>() else {
@@ -273,7 +277,7 @@ impl Parser {
         Ok(read)
     }
 
-    /// Looks for the end of contents that a descriptor ends.
+    /// Searches for the data descriptor that ends the contents.
     fn scan(&mut self) -> Result<Read, ZipError> {
         let rest = self.input.get(self.at..).unwrap_or_default();
         let known = match memmem::find(rest, DESCRIPTOR_SIGNATURE) {
@@ -284,7 +288,7 @@ impl Parser {
                 self.step = Step::Record;
                 return Ok(Read::Item(Item::EntryEnd));
             }
-            // The contents have the signature.
+            // The signature is part of the contents.
             Some(0) => DESCRIPTOR_SIGNATURE.len(),
             Some(at) => at,
             None => {
@@ -297,7 +301,7 @@ impl Parser {
     }
 }
 
-/// What a step read.
+/// The result of a step.
 enum Read {
     Item(Item<'static>),
     Again,
@@ -315,7 +319,7 @@ impl Contents {
         self.out.resize(OUT, 0);
     }
 
-    /// Reads contents. Returns how many octets were used, and how many are in the buffer.
+    /// Decompresses contents. Returns the number of octets consumed, and the number in the buffer.
     fn read(&mut self, data: &[u8]) -> Result<(usize, usize), ZipError> {
         if !self.is_readable {
             return Ok((data.len(), 0));
@@ -334,12 +338,12 @@ impl Contents {
         self.is_full = made == OUT;
         self.computed.update(&self.out[..made]);
         let is_over = status == Status::StreamEnd || (used == 0 && made == 0 && !data.is_empty());
-        // What follows the end of the compressed data is part of nothing.
+        // Octets after the end of the compressed data are ignored.
         Ok((if is_over { data.len() } else { used }, made))
     }
 }
 
-/// Little-endian numbers by their offsets; beyond the end all are zero.
+/// Little-endian numbers by offset; zero past the end.
 struct Fields<'a>(&'a [u8]);
 
 impl Fields<'_> {
@@ -351,7 +355,7 @@ impl Fields<'_> {
         self.0.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |n| u32::from_le_bytes(*n))
     }
 
-    /// What both headers of an entry have, from the flags on.
+    /// The fields that both headers of an entry have, from the flags on.
     fn entry(&self, at: usize, filename: Vec<u8>) -> Entry {
         let flags = self.u16(at);
         Entry {
@@ -370,12 +374,13 @@ impl Fields<'_> {
     }
 }
 
-/// Seconds since 1970 of a date and time of DOS. As in Zeek, months and days beyond the calendar count on.
+/// Converts a DOS date and time to seconds since 1970. As in Zeek, months and days out of range
+/// carry over.
 fn seconds(dos: u32) -> i64 {
     let bits = |from: u32, count: u32| i64::from(dos >> from & ((1 << count) - 1));
     let (year, month, day) = (1980 + bits(25, 7), bits(21, 4) - 1, bits(16, 5));
     let (year, month) = (year + month.div_euclid(12), month.rem_euclid(12) + 1);
-    // Days of the Gregorian calendar, in years that begin in March.
+    // Days in the Gregorian calendar, with years that begin in March.
     let (y, m) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let days = 365 * y + y / 4 - y / 100 + y / 400 + (153 * m + 2) / 5 + day - 1 - 719_468;
     ((days * 24 + bits(11, 5)) * 60 + bits(5, 6)) * 60 + 2 * bits(0, 5)
@@ -429,7 +434,7 @@ pub(crate) mod tests {
         all
     }
 
-    /// An archive with one entry that is stored.
+    /// An archive with one uncompressed entry.
     pub(crate) fn stored(name: &str, data: &[u8]) -> Vec<u8> {
         entry(name, 0, 0, data)
     }
@@ -439,7 +444,7 @@ pub(crate) mod tests {
         entry(name, 0, 8, data)
     }
 
-    /// The directory of an entry, and its end.
+    /// The central directory with one entry, and its end.
     pub(crate) fn directory(name: &str, comment: &str) -> Vec<u8> {
         let mut all = b"PK\x01\x02\x1e\x03\x14\0\0\0\0\0".to_vec();
         all.extend(CHANGED.to_le_bytes());
@@ -455,7 +460,8 @@ pub(crate) mod tests {
         all
     }
 
-    /// The items of an archive that comes in pieces, contents joined, and the error that ended it.
+    /// The items of an archive that arrives in pieces, with joined contents, and the error that
+    /// ended it.
     fn read(data: &[u8], size: usize) -> (Vec<String>, Option<ZipError>) {
         let mut parser = Parser::new();
         let (mut items, mut contents) = (Vec::new(), None);
@@ -595,7 +601,7 @@ pub(crate) mod tests {
     fn times_of_dos() {
         assert_eq!(seconds(CHANGED), 1_709_209_810);
         assert_eq!(seconds((1 << 21) | (1 << 16)), 315_532_800);
-        // No month and no day: 1979-11-30.
+        // Month 0 and day 0: 1979-11-30.
         assert_eq!(seconds(0), 312_768_000);
     }
 

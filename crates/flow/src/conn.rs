@@ -19,8 +19,8 @@ pub struct Counts {
     pub packets: u32,
 }
 
-/// The lower halves of [`Counts`] in twelve bytes, since every live connection stores two. The
-/// upper halves, which few connections need, are in [`RareFacts`].
+/// The lower halves of [`Counts`] in twelve bytes, because every live connection stores two of
+/// them. The upper halves, which few connections need, are in [`RareFacts`].
 #[derive(Clone, Copy, Debug, Default)]
 struct LowHalves {
     ip_bytes: u32,
@@ -28,7 +28,7 @@ struct LowHalves {
     packets: u32,
 }
 
-/// The upper halves of the numbers in [`LowHalves`].
+/// The upper halves of the counters in [`LowHalves`].
 #[derive(Clone, Copy, Debug, Default)]
 struct HighHalves {
     ip_bytes: u32,
@@ -41,7 +41,7 @@ fn halves(n: u64) -> (u32, u32) {
 }
 
 /// Joins the halves of a number.
-fn whole(high: u32, low: u32) -> u64 {
+fn join(high: u32, low: u32) -> u64 {
     u64::from(high) << 32 | u64::from(low)
 }
 
@@ -86,7 +86,7 @@ impl Services {
 /// the analyzers.
 #[derive(Clone, Debug)]
 pub struct Conn {
-    /// Its uid in the logs.
+    /// The connection's uid in the logs.
     pub uid: Uid,
     /// Originator and responder as currently known; a flip exchanges them.
     pub id: ConnId,
@@ -98,12 +98,12 @@ pub struct Conn {
     pub seen: u32,
     /// Time of the first packet.
     pub start: Time,
-    /// Time of the last packet that counted.
+    /// Time of the last packet that was counted.
     pub last: Time,
     timeout: u16,
-    /// Seconds between checks for idleness, where these are periodic: the first packet this long
-    /// after the previous check triggers one. 0: check when the idle time is over.
-    pub look_every: u16,
+    /// Seconds between periodic checks for inactivity: the first packet this long after the
+    /// previous check triggers one. 0 means a single check after the idle timeout.
+    pub check_every: u16,
     low: [LowHalves; 2],
     /// The history of the connection.
     pub history: History,
@@ -112,9 +112,9 @@ pub struct Conn {
     facts: Option<Box<Facts>>,
     /// Flags, one bit each: see [`mark`].
     marks: u8,
-    /// Number of files that it carried.
+    /// Number of files that the connection carried.
     pub files: u32,
-    /// [`size_class`] of the largest table that its analyzers had.
+    /// [`size_class`] of the largest table that analyzers of the connection had.
     tables: u8,
 }
 
@@ -134,12 +134,12 @@ mod mark {
     pub(super) const GLOBAL: u8 = 1 << 2;
     pub(super) const GAP: u8 = 1 << 3;
     pub(super) const SERVED: u8 = 1 << 4;
-    /// And the next one for the responder.
+    /// For the originator; the next bit is for the responder.
     pub(super) const MATCHED: u8 = 1 << 5;
     pub(super) const UNMATCHED: u8 = 1 << 7;
 }
 
-/// Facts that connections without a listener do not have, or few of them.
+/// Facts that only connections with a listener, or few connections, have.
 #[derive(Clone, Debug, Default)]
 struct Facts {
     watched: Watched,
@@ -157,19 +157,19 @@ struct RareFacts {
     flow_labels: [Option<u32>; 2],
 }
 
-/// Facts that are recorded for listeners alone: then nearly all connections have them.
+/// Facts that are recorded only for listeners; nearly all connections have them then.
 #[derive(Clone, Debug, Default)]
 struct Watched {
     link: LinkState,
     analyzers: Numbers,
 }
 
-/// Numbers of the analyzers of a connection, where they are numbered.
+/// Instance numbers of a connection's analyzers, if they are numbered.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Numbers {
-    /// The first; 0 where they are not numbered.
+    /// The first number; 0 if analyzers are not numbered.
     pub first: u64,
-    /// Whether the detector of its protocol has started.
+    /// Whether the protocol detector (PIA) of the transport was started.
     pub detects: bool,
 }
 
@@ -186,7 +186,7 @@ impl Conn {
             start,
             last: start,
             timeout: TIMEOUT,
-            look_every: 0,
+            check_every: 0,
             low: [LowHalves::default(); 2],
             history: History::default(),
             services: Services::default(),
@@ -197,48 +197,49 @@ impl Conn {
         }
     }
 
-    /// Records that signatures have seen a packet of a side.
+    /// Records that signatures matched against a packet of a side.
     pub fn set_matched(&mut self, side: Dir) {
         self.marks |= mark::MATCHED << side.index();
     }
 
-    /// Whether signatures have seen a packet of a side.
+    /// Whether signatures matched against a packet of a side.
     pub fn is_matched(&self, side: Dir) -> bool {
         self.marks & mark::MATCHED << side.index() != 0
     }
 
-    /// Records that signatures look at no more of its data.
+    /// Records that signatures do not match against further data of the connection.
     pub fn set_unmatched(&mut self) {
         self.marks |= mark::UNMATCHED;
     }
 
-    /// Whether signatures look at no more of its data.
+    /// Whether signatures do not match against further data of the connection.
     pub fn is_unmatched(&self) -> bool {
         self.marks & mark::UNMATCHED != 0
     }
 
-    /// Records that the headers of a side's first packet are never tested, because the SYN was not captured.
+    /// Records that signature conditions on headers are never tested for a side, because its SYN
+    /// was not captured.
     ///
-    /// Zeek tests them once, with the first packet that it sees of a side, before it matches what the side sends. A side whose SYN
-    /// it missed counts as seen already: no signature with a test of headers matches what that side sends, and
-    /// signatures that detect protocols have one.
+    /// Zeek tests these conditions once, with the first packet of a side, before it matches the
+    /// side's data. A side whose SYN was missed counts as tested: no signature with a condition on
+    /// headers matches its data, and signatures that detect protocols have one.
     pub fn set_side_unmatched(&mut self, side: Dir) {
         self.seen |= 1 << (UNMATCHED_BIT + 16 * side.index() as u32);
     }
 
-    /// Whether [nothing](Self::set_side_unmatched) that a side sends is matched.
+    /// Whether the data of a side is [never matched](Self::set_side_unmatched).
     #[inline]
     pub fn is_side_unmatched(&self, side: Dir) -> bool {
         self.seen & 1 << (UNMATCHED_BIT + 16 * side.index() as u32) != 0
     }
 
-    /// Records that one of its analyzers has a table of `len` entries, such as pending requests.
+    /// Records that an analyzer has a table of `len` entries, such as pending requests.
     #[inline]
     pub fn note_table(&mut self, len: usize) {
         self.tables = self.tables.max(size_class(len) as u8);
     }
 
-    /// The [class](size_class) of the largest table that its analyzers had.
+    /// The [class](size_class) of the largest table that analyzers of the connection had.
     pub fn largest_table(&self) -> usize {
         usize::from(self.tables)
     }
@@ -253,7 +254,7 @@ impl Conn {
         self.marks = if on { self.marks | mark } else { self.marks & !mark };
     }
 
-    /// Whether it is one-way traffic, which is part of its key.
+    /// Whether the connection is one-way traffic, which is part of its key.
     #[inline]
     pub fn is_one_way(&self) -> bool {
         self.has(mark::ONE_WAY)
@@ -263,31 +264,32 @@ impl Conn {
         self.set(mark::ONE_WAY, is);
     }
 
-    /// Whether it is a TCP connection whose handshake was not seen: some protocols are not detected
-    /// in it.
+    /// Whether the handshake of a TCP connection was not seen: some protocols are not detected
+    /// then.
     #[inline]
     pub fn is_partial(&self) -> bool {
         self.has(mark::PARTIAL)
     }
 
-    /// Sets whether its handshake was not seen.
+    /// Sets whether the handshake was not seen.
     pub fn set_partial(&mut self, is: bool) {
         self.set(mark::PARTIAL, is);
     }
 
-    /// Whether the global shard owns it: it announces connections between other hosts, or was
-    /// announced.
+    /// Whether the global shard owns the connection: it announces connections between other hosts,
+    /// or was announced.
     #[inline]
     pub fn is_global(&self) -> bool {
         self.has(mark::GLOBAL)
     }
 
-    /// Sets whether the global shard owns it.
+    /// Sets whether the global shard owns the connection.
     pub fn set_global(&mut self, is: bool) {
         self.set(mark::GLOBAL, is);
     }
 
-    /// Whether part of a TCP stream is missing: later protocol violations may be due to the gap.
+    /// Whether a part of a TCP stream is missing: later protocol violations may result from the
+    /// gap.
     #[inline]
     pub fn has_gap(&self) -> bool {
         self.has(mark::GAP)
@@ -297,18 +299,18 @@ impl Conn {
         self.set(mark::GAP, true);
     }
 
-    /// Whether its responder's service was logged.
+    /// Whether the responder's service was logged.
     #[inline]
     pub fn was_served(&self) -> bool {
         self.has(mark::SERVED)
     }
 
-    /// Marks its responder's service as logged.
+    /// Records that the responder's service was logged.
     pub fn set_served(&mut self) {
         self.set(mark::SERVED, true);
     }
 
-    /// Idle time after which it is removed.
+    /// Idle time after which the connection is removed.
     #[inline]
     pub fn timeout(&self) -> Interval {
         Interval::from_secs(i64::from(self.timeout))
@@ -320,17 +322,17 @@ impl Conn {
         self.timeout = seconds;
     }
 
-    /// Returns to a single check when the ordinary idle time is over.
-    pub fn look_when_idle(&mut self) {
-        self.look_every = 0;
+    /// Replaces periodic checks by a single one after the idle timeout.
+    pub fn check_when_idle(&mut self) {
+        self.check_every = 0;
         self.timeout = TIMEOUT;
     }
 
-    /// When to check next whether it is idle, given the current time and the time of its last
-    /// packet.
+    /// Time of the next check for inactivity, given the time of the last packet and the current
+    /// time.
     #[inline]
-    pub fn next_look(&self, last: Time, now: Time) -> Time {
-        match self.look_every {
+    pub fn next_check(&self, last: Time, now: Time) -> Time {
+        match self.check_every {
             0 => last + self.timeout(),
             every => now + Interval::from_secs(i64::from(every)),
         }
@@ -344,12 +346,12 @@ impl Conn {
         self.facts.get_or_insert_default().rare.get_or_insert_default()
     }
 
-    /// Uids of the tunnels that carried it, in the order of their first packets.
+    /// Uids of the tunnels that carried the connection, in the order of their first packets.
     pub fn tunnel_parents(&self) -> &[Uid] {
         self.rare().map_or(&[], |r| &r.tunnel_parents)
     }
 
-    /// Records a tunnel that carried it.
+    /// Records a tunnel that carried the connection.
     pub fn add_tunnel_parent(&mut self, uid: Uid) {
         let parents = &mut self.rare_mut().tunnel_parents;
         if !parents.contains(&uid) {
@@ -357,37 +359,38 @@ impl Conn {
         }
     }
 
-    /// The VLAN tags that distinguish it from other connections, as one number; 0 without any.
+    /// The VLAN tags that distinguish the connection from others, packed into a number; 0 without
+    /// tags.
     #[inline]
     pub fn vlans(&self) -> u32 {
         self.rare().map_or(0, |rare| rare.vlans)
     }
 
-    /// Sets the tags that distinguish it.
+    /// Sets the VLAN tags that distinguish the connection.
     pub fn set_vlans(&mut self, vlans: u32) {
         if vlans != 0 {
             self.rare_mut().vlans = vlans;
         }
     }
 
-    /// Sets what the link layer says of it; its addresses are those of originator and responder.
+    /// Sets the link layer data; its addresses are those of originator and responder.
     pub fn set_link(&mut self, link: LinkState) {
         if link != LinkState::default() {
             self.facts.get_or_insert_default().watched.link = link;
         }
     }
 
-    /// What the link layer said of it, where that was set.
+    /// The link layer data, or the default value if it was not set.
     pub fn link(&self) -> LinkState {
         self.facts.as_ref().map_or_else(LinkState::default, |facts| facts.watched.link)
     }
 
-    /// Sets the numbers of its analyzers.
+    /// Sets the instance numbers of the analyzers.
     pub fn set_numbers(&mut self, numbers: Numbers) {
         self.facts.get_or_insert_default().watched.analyzers = numbers;
     }
 
-    /// The numbers of its analyzers.
+    /// The instance numbers of the analyzers.
     pub fn numbers(&self) -> Numbers {
         self.facts.as_ref().map_or_else(Numbers::default, |facts| facts.watched.analyzers)
     }
@@ -398,14 +401,14 @@ impl Conn {
         known.replace(label).filter(|&old| old != label)
     }
 
-    /// The same where nothing depends on whether it differs: labels of 0 need no memory.
+    /// Like [`Self::change_flow_label`], without a result: a label of 0 allocates nothing.
     pub fn set_flow_label(&mut self, from: Dir, label: u32) {
         if label != 0 || self.rare().is_some() {
             self.rare_mut().flow_labels[from.index()] = Some(label);
         }
     }
 
-    /// The IPv6 flow label of a side's last packet, where it was recorded; otherwise 0.
+    /// The IPv6 flow label of a side's last packet; 0 if none was recorded.
     pub fn flow_label(&self, from: Dir) -> u32 {
         self.rare().and_then(|rare| rare.flow_labels[from.index()]).unwrap_or_default()
     }
@@ -418,7 +421,7 @@ impl Conn {
         first
     }
 
-    /// Appends a letter to the history, in the case of its side.
+    /// Appends a letter to the history, in upper case for the originator.
     #[inline]
     pub fn note(&mut self, from: Dir, letter: u8) {
         self.history.push(match from {
@@ -433,8 +436,8 @@ impl Conn {
         self.seen >> (bit + 16 * from.index() as u32) & 1 != 0
     }
 
-    /// Appends a letter to the history the first time only; returns whether it was present before.
-    /// `bit` is the originator's (below 16).
+    /// Appends a letter to the history unless it was noted before; returns whether it was. `bit`
+    /// (below 16) is the originator's bit in [`seen`](Self::seen).
     #[inline]
     pub fn note_once(&mut self, from: Dir, bit: u32, letter: u8) -> bool {
         let before = self.has_noted(from, bit);
@@ -451,13 +454,13 @@ impl Conn {
         let low = self.low[side.index()];
         let high = self.rare().map_or(HighHalves::default(), |r| r.high[side.index()]);
         Counts {
-            ip_bytes: whole(high.ip_bytes, low.ip_bytes),
-            payload: whole(high.payload, low.payload),
+            ip_bytes: join(high.ip_bytes, low.ip_bytes),
+            payload: join(high.payload, low.payload),
             packets: low.packets,
         }
     }
 
-    /// Counts a packet with the length from its IP header.
+    /// Counts a packet with the total length of its IP packet.
     #[inline]
     pub fn count_packet(&mut self, from: Dir, ip_bytes: u32) {
         let low = &mut self.low[from.index()];
@@ -484,7 +487,7 @@ impl Conn {
         }
     }
 
-    /// Counts payload.
+    /// Adds `len` payload bytes of a side.
     #[inline]
     pub fn count_payload(&mut self, from: Dir, len: u32) {
         self.add_payload(from, i64::from(len));
@@ -493,7 +496,7 @@ impl Conn {
     #[inline]
     fn add_payload(&mut self, from: Dir, len: i64) {
         let low = &mut self.low[from.index()].payload;
-        // Nearly all counts fit into the lower half.
+        // Nearly all sums fit into the lower half.
         match u32::try_from(i64::from(*low) + len) {
             Ok(sum) => *low = sum,
             Err(_) => {
@@ -503,8 +506,8 @@ impl Conn {
         }
     }
 
-    /// Counts a UDP payload of a stated length. The length is negative where the UDP length field
-    /// is too small: such a datagram does not make its side active, and reduces the count of
+    /// Counts a UDP payload of the length in the header. The length is negative if the UDP length
+    /// field is too small: such a datagram does not make its side active, and reduces the count of
     /// earlier payloads.
     #[inline]
     pub fn count_udp(&mut self, from: Dir, len: i32) {
@@ -520,12 +523,12 @@ impl Conn {
         let all = self.sent(from).payload.checked_add_signed(i64::from(len));
         self.set_payload(from, all.unwrap_or(0));
         if all.is_none() {
-            // The sum is negative: the side counts as silent.
+            // The sum is negative: the side counts as inactive.
             self.seen &= !(1 << (ACTIVE_BIT + 16 * from.index() as u32));
         }
     }
 
-    /// Whether a side of a UDP connection sent something.
+    /// Whether a side of a UDP connection sent payload.
     pub fn is_active(&self, side: Dir) -> bool {
         self.seen & 1 << (ACTIVE_BIT + 16 * side.index() as u32) != 0
     }
@@ -553,11 +556,11 @@ impl Conn {
         self.note_once(Dir::Orig, LIMIT_BIT, b'X');
     }
 
-    /// Exchanges originator and responder. Letters noted once stay with their side.
+    /// Exchanges originator and responder. Letters that were noted once stay with their side.
     pub fn flip(&mut self) {
         self.id = self.id.flipped();
-        // Payload bytes are not exchanged: for datagrams they were counted by the roles at that
-        // time, and for TCP they are computed at the end.
+        // Payload bytes are not exchanged: those of datagrams were counted with the roles at that
+        // time, and those of TCP are computed at the end.
         let [a, b] = &mut self.low;
         std::mem::swap(&mut a.ip_bytes, &mut b.ip_bytes);
         std::mem::swap(&mut a.packets, &mut b.packets);
@@ -579,7 +582,7 @@ impl Conn {
     }
 }
 
-/// Default idle seconds after which a connection is removed.
+/// Default idle timeout of a connection, in seconds.
 const TIMEOUT: u16 = 60;
 
 /// Bit of [`Conn::note_limit`].
@@ -594,7 +597,7 @@ const WEIRD_BIT: u32 = 31;
 /// Bit of [`Conn::set_side_unmatched`].
 const UNMATCHED_BIT: u32 = 14;
 
-/// Whether the `n`th occurrence appends another letter: 1, 10, 100, …
+/// Whether `n` is 1, 10, 100, …: the occurrences that append a letter to the history.
 #[inline]
 pub fn is_power_of_ten(n: u32) -> bool {
     matches!(
@@ -643,21 +646,21 @@ mod tests {
     }
 
     #[test]
-    fn counts_go_beyond_their_halves() {
+    fn counts_exceed_their_lower_halves() {
         let mut c = conn();
         for _ in 0..3 {
             c.count_packet(Dir::Orig, u32::MAX);
             c.count_payload(Dir::Orig, u32::MAX - 1);
         }
         c.count_packet(Dir::Resp, 28);
-        let most = u64::from(u32::MAX);
-        let orig = Counts { ip_bytes: 3 * most, payload: 3 * (most - 1), packets: 3 };
+        let max = u64::from(u32::MAX);
+        let orig = Counts { ip_bytes: 3 * max, payload: 3 * (max - 1), packets: 3 };
         assert_eq!(c.sent(Dir::Orig), orig);
         assert_eq!(c.sent(Dir::Resp), Counts { ip_bytes: 28, payload: 0, packets: 1 });
-        // Payload stays with the side.
+        // Payload keeps its index.
         c.flip();
         assert_eq!(c.sent(Dir::Resp), Counts { payload: 0, ..orig });
-        let payload = 3 * (most - 1);
+        let payload = 3 * (max - 1);
         assert_eq!(c.sent(Dir::Orig), Counts { ip_bytes: 28, payload, packets: 1 });
         c.set_payload(Dir::Resp, 1 << 60);
         assert_eq!(c.payload(), payload + (1 << 60));
@@ -666,14 +669,14 @@ mod tests {
     }
 
     #[test]
-    fn payload_that_shrinks_stops_at_nothing() {
+    fn decreasing_payload_stops_at_zero() {
         let mut c = conn();
         c.count_udp(Dir::Orig, 10);
         c.count_udp(Dir::Orig, -8);
         assert_eq!((c.sent(Dir::Orig).payload, c.is_active(Dir::Orig)), (2, true));
         c.count_udp(Dir::Resp, -8);
         assert_eq!((c.sent(Dir::Resp).payload, c.is_active(Dir::Resp)), (0, false));
-        // A negative sum counts as silence until more is sent.
+        // A negative sum counts as inactive until more payload is sent.
         c.count_udp(Dir::Orig, -3);
         assert_eq!((c.sent(Dir::Orig).payload, c.is_active(Dir::Orig)), (0, false));
         c.count_udp(Dir::Orig, 4);

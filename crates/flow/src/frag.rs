@@ -8,24 +8,24 @@ use gannet_base::Interval;
 use gannet_base::Time;
 use gannet_wire::Ip;
 
-/// A fragment shorter than this, headers included, is weird unless it is the last.
+/// A fragment shorter than this, headers included, is weird unless it is the last one. In bytes.
 const SMALL: u32 = 64;
-/// A datagram longer than this is weird.
+/// A datagram longer than this is weird. In bytes.
 const LARGE: u64 = 64_000;
-/// An unfinished datagram expires after this time.
+/// Default time after which an incomplete datagram expires.
 const TIMEOUT: Interval = Interval::from_secs(300);
-/// Overhead of a stored piece, in addition to its bytes.
-const PIECE: usize = 48;
+/// Overhead of a stored piece in bytes, in addition to its data.
+const PIECE_OVERHEAD: usize = 48;
 
 /// A weird that [`Fragments::add`] reports.
 pub type FragmentEvent = &'static str;
 
-/// Limits of unfinished datagrams; beyond them the oldest are dropped.
+/// Limits of incomplete datagrams; beyond them the oldest ones are discarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FragmentLimits {
-    /// Datagrams.
+    /// Maximum number of datagrams.
     pub datagrams: usize,
-    /// Bytes of their pieces, including overhead.
+    /// Maximum number of bytes of their pieces, including overhead.
     pub bytes: usize,
 }
 
@@ -35,7 +35,7 @@ impl Default for FragmentLimits {
     }
 }
 
-/// How long the pieces of a datagram are kept.
+/// Time after which an incomplete datagram expires.
 #[derive(Debug)]
 struct Timeout(Interval);
 
@@ -51,14 +51,15 @@ impl Default for Timeout {
 #[derive(Debug, Default)]
 pub struct Fragments {
     datagrams: HashMap<(Addr, Addr, u32), Datagram, RandomState>,
-    /// Time, number and key of datagrams in order of their first fragment, finished ones included.
+    /// Time, number and key of datagrams in the order of their first fragment, including complete
+    /// ones.
     order: VecDeque<(Time, u64, (Addr, Addr, u32))>,
-    /// Number of datagrams begun.
-    begun: u64,
+    /// Number of datagrams so far.
+    started: u64,
     bytes: usize,
     limits: FragmentLimits,
-    given_up: u64,
-    most: usize,
+    dropped: u64,
+    peak: usize,
     completed_flags: u16,
     timeout: Timeout,
 }
@@ -70,17 +71,17 @@ fn flags(header: &[u8]) -> u16 {
 
 #[derive(Debug)]
 struct Datagram {
-    /// Number of datagrams begun before it.
+    /// Number of earlier datagrams.
     number: u64,
-    /// All headers of the fragment that arrived first, later replaced by those of the piece at
-    /// offset 0.
+    /// All headers of the fragment that arrived first; replaced by those of the piece at offset 0
+    /// when it arrives.
     header: Vec<u8>,
     protocol: u8,
     header_len: u16,
-    /// Payload bytes, 0 while unknown.
+    /// Payload bytes of the datagram; 0 if unknown.
     size: u64,
-    /// End of the contiguous pieces from the beginning on.
-    reach: u64,
+    /// End of the contiguous pieces that begin at offset 0.
+    contiguous_end: u64,
     pieces: BTreeMap<u64, Box<[u8]>>,
 }
 
@@ -90,7 +91,7 @@ impl Fragments {
         Self { limits, ..Self::default() }
     }
 
-    /// Datagrams that are not complete.
+    /// Number of incomplete datagrams.
     pub fn len(&self) -> usize {
         self.datagrams.len()
     }
@@ -100,59 +101,59 @@ impl Fragments {
         self.datagrams.is_empty()
     }
 
-    /// The most datagrams at a time.
-    pub fn most(&self) -> usize {
-        self.most
+    /// Maximum number of simultaneously incomplete datagrams.
+    pub fn peak(&self) -> usize {
+        self.peak
     }
 
-    /// Datagrams dropped at the limits.
-    pub fn given_up(&self) -> u64 {
-        self.given_up
+    /// Number of datagrams discarded at the limits.
+    pub fn dropped(&self) -> u64 {
+        self.dropped
     }
 
-    /// Adds a fragment. If it completes its datagram, appends the whole IP packet to `out` and
+    /// Adds a fragment. If the fragment completes its datagram, appends the IP packet to `out` and
     /// returns true.
     pub fn add(
         &mut self,
         now: Time,
         ip: &Ip<'_>,
         out: &mut Vec<u8>,
-        mut odd: impl FnMut(FragmentEvent),
+        mut weird: impl FnMut(FragmentEvent),
     ) -> bool {
         self.expire(now);
         let Some(fragment) = ip.fragment else { return false };
         let key = (ip.src, ip.dst, fragment.id);
         let known = self.datagrams.contains_key(&key);
         if !known {
-            self.begun += 1;
-            self.order.push_back((now, self.begun, key));
+            self.started += 1;
+            self.order.push_back((now, self.started, key));
             self.bytes += ip.header.len();
         }
-        let number = self.begun;
-        self.most = self.most.max(self.datagrams.len() + usize::from(!known));
+        let number = self.started;
+        self.peak = self.peak.max(self.datagrams.len() + usize::from(!known));
         let d = self.datagrams.entry(key).or_insert_with(|| Datagram {
             number,
             header: ip.header.to_vec(),
             protocol: ip.protocol,
             header_len: ip.header_len,
             size: 0,
-            reach: 0,
+            contiguous_end: 0,
             pieces: BTreeMap::new(),
         });
         if known && (ip.protocol != d.protocol || ip.header_len != d.header_len) {
-            odd("fragment_protocol_inconsistency");
+            weird("fragment_protocol_inconsistency");
         }
         if fragment.dont_fragment {
-            odd("fragment_with_DF");
+            weird("fragment_with_DF");
         }
         if ip.total_len < u32::from(ip.header_len) {
-            // No length, as segmentation offload leaves it.
-            odd("fragment_protocol_inconsistency");
+            // A total length of zero, as segmentation offload leaves it.
+            weird("fragment_protocol_inconsistency");
             self.shrink();
             return false;
         }
         if fragment.offset == 0 && ip.version == 6 {
-            // RFC 8200 §4.5: only the first fragment's next header counts.
+            // RFC 8200 §4.5: only the Next Header field of the first fragment counts.
             d.protocol = ip.protocol;
         }
         let offset = u64::from(fragment.offset);
@@ -161,31 +162,31 @@ impl Fragments {
             if d.size == 0 {
                 d.size = upper;
             } else if upper != d.size {
-                odd("fragment_size_inconsistency");
+                weird("fragment_size_inconsistency");
                 d.size = d.size.max(upper);
             }
         } else if ip.total_len < SMALL {
-            odd("excessively_small_fragment");
+            weird("excessively_small_fragment");
         }
         if upper > LARGE {
-            odd("excessively_large_fragment");
+            weird("excessively_large_fragment");
         }
         if d.size != 0 && upper > d.size {
-            odd("fragment_size_inconsistency");
+            weird("fragment_size_inconsistency");
             d.size = upper;
         }
         if ip.payload_len == 0 {
             self.shrink();
-            return false; // the bytes behind it belong to the link layer
+            return false; // the bytes after it belong to the link layer
         }
-        let kept = d.insert(offset, ip.payload, &mut odd);
-        let Some(end) = d.complete(&mut odd) else {
+        let kept = d.insert(offset, ip.payload, &mut weird);
+        let Some(end) = d.complete(&mut weird) else {
             self.bytes += kept;
             self.shrink();
             return false;
         };
         let Some(d) = self.datagrams.remove(&key) else { return false };
-        self.bytes = self.bytes.saturating_sub(d.held() - kept);
+        self.bytes = self.bytes.saturating_sub(d.stored_bytes() - kept);
         self.tidy();
         self.completed_flags = if ip.version == 4 { flags(&d.header) } else { 0 };
         let first = Ip { header: &d.header, protocol: d.protocol, ..*ip };
@@ -199,18 +200,18 @@ impl Fragments {
         true
     }
 
-    /// Flags and fragment offset of the datagram that was completed last, as the fragment that arrived first has them;
-    /// zero for IPv6.
+    /// Flags and fragment offset of the datagram that was completed last, as in the fragment that
+    /// arrived first; zero for IPv6.
     pub fn completed_flags(&self) -> u16 {
         self.completed_flags
     }
 
-    /// Sets how long the pieces of a datagram are kept: 5 minutes unless set.
+    /// Sets the time after which an incomplete datagram expires, initially 5 minutes.
     pub fn set_timeout(&mut self, timeout: Interval) {
         self.timeout = Timeout(timeout);
     }
 
-    /// Bytes stored for unfinished datagrams, including overhead.
+    /// Bytes stored for incomplete datagrams, including overhead.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -220,18 +221,18 @@ impl Fragments {
             && now - started >= self.timeout.0
         {
             self.order.pop_front();
-            self.forget(number, key);
+            self.remove(number, key);
         }
     }
 
     fn shrink(&mut self) {
         while self.datagrams.len() > self.limits.datagrams || self.bytes > self.limits.bytes {
             let Some((_, number, key)) = self.order.pop_front() else { return };
-            self.given_up += u64::from(self.forget(number, key));
+            self.dropped += u64::from(self.remove(number, key));
         }
     }
 
-    /// Drops finished datagrams from the order once they are the majority.
+    /// Removes complete datagrams from `order` if they are the majority.
     fn tidy(&mut self) {
         if self.order.len() > 2 * self.datagrams.len() + 1_024 {
             let live = &self.datagrams;
@@ -239,12 +240,12 @@ impl Fragments {
         }
     }
 
-    /// Removes the datagram of this key if it has this number; returns whether it did.
-    fn forget(&mut self, number: u64, key: (Addr, Addr, u32)) -> bool {
+    /// Removes the datagram with this key if it has this number; returns whether it did.
+    fn remove(&mut self, number: u64, key: (Addr, Addr, u32)) -> bool {
         if self.datagrams.get(&key).is_some_and(|d| d.number == number)
             && let Some(d) = self.datagrams.remove(&key)
         {
-            self.bytes = self.bytes.saturating_sub(d.held());
+            self.bytes = self.bytes.saturating_sub(d.stored_bytes());
             return true;
         }
         false
@@ -252,12 +253,12 @@ impl Fragments {
 }
 
 impl Datagram {
-    fn held(&self) -> usize {
-        self.header.len() + self.pieces.values().map(|p| PIECE + p.len()).sum::<usize>()
+    fn stored_bytes(&self) -> usize {
+        self.header.len() + self.pieces.values().map(|p| PIECE_OVERHEAD + p.len()).sum::<usize>()
     }
 
-    /// Stores the new bytes of a piece; returns their cost in bytes.
-    fn insert(&mut self, at: u64, data: &[u8], odd: &mut impl FnMut(FragmentEvent)) -> usize {
+    /// Stores the bytes of a piece that are new; returns the number of bytes that this uses.
+    fn insert(&mut self, at: u64, data: &[u8], weird: &mut impl FnMut(FragmentEvent)) -> usize {
         let end = at + data.len() as u64;
         let from = self.pieces.range(..=at).next_back().map_or(at, |(s, _)| *s);
         for (s, piece) in self.pieces.range(from..end) {
@@ -265,7 +266,7 @@ impl Datagram {
             if lo < hi {
                 let old = &piece[(lo - s) as usize..(hi - s) as usize];
                 let new = &data[(lo - at) as usize..(hi - at) as usize];
-                odd(if old == new { "fragment_overlap" } else { "fragment_inconsistency" });
+                weird(if old == new { "fragment_overlap" } else { "fragment_inconsistency" });
             }
         }
         let (mut seq, mut rest, mut kept) = (at, data, 0);
@@ -282,34 +283,34 @@ impl Datagram {
             let until = self.pieces.range(seq..).next().map_or(u64::MAX, |(s, _)| *s);
             let n = (until - seq).min(rest.len() as u64) as usize;
             self.pieces.insert(seq, rest[..n].into());
-            kept += PIECE + n;
+            kept += PIECE_OVERHEAD + n;
             seq += n as u64;
             rest = &rest[n..];
         }
         kept
     }
 
-    /// The end of the datagram if all its pieces have arrived.
-    fn complete(&mut self, odd: &mut impl FnMut(FragmentEvent)) -> Option<u64> {
+    /// The size of the datagram if all pieces have arrived.
+    fn complete(&mut self, weird: &mut impl FnMut(FragmentEvent)) -> Option<u64> {
         if self.size == 0 {
             return None;
         }
-        // Every piece is visited once in total.
-        while let Some(piece) = self.pieces.get(&self.reach) {
-            self.reach += piece.len() as u64;
+        // Each piece is visited once in total.
+        while let Some(piece) = self.pieces.get(&self.contiguous_end) {
+            self.contiguous_end += piece.len() as u64;
         }
-        let upper = self.reach;
+        let upper = self.contiguous_end;
         let hole = self.pieces.range(upper..).next().is_some();
         if hole {
             if upper == 0 || upper < self.size {
                 return None;
             }
-            // Contiguous up to the expected end, with more beyond: pieces of two datagrams are
-            // mixed.
-            odd("fragment_size_inconsistency");
+            // Contiguous up to the expected end, with more data after it: pieces of two datagrams
+            // are mixed.
+            weird("fragment_size_inconsistency");
             self.size = upper;
         } else if upper > self.size {
-            odd("fragment_size_inconsistency");
+            weird("fragment_size_inconsistency");
             self.size = upper;
         } else if upper < self.size {
             return None;
@@ -333,37 +334,37 @@ mod tests {
         p
     }
 
-    fn add(f: &mut Fragments, p: &[u8], odd: &mut Vec<&'static str>) -> Option<Vec<u8>> {
+    fn add(f: &mut Fragments, p: &[u8], weird: &mut Vec<&'static str>) -> Option<Vec<u8>> {
         let ip = gannet_wire::ip(p, p.len() as u32, false).unwrap();
         let mut out = Vec::new();
-        f.add(Time::from_secs(1), &ip, &mut out, |w| odd.push(w)).then_some(out)
+        f.add(Time::from_secs(1), &ip, &mut out, |w| weird.push(w)).then_some(out)
     }
 
     #[test]
     fn the_fragment_that_arrives_first_gives_the_flags() {
         let mut f = Fragments::default();
-        let mut odd = Vec::new();
-        assert_eq!(add(&mut f, &packet(1, 0, true, &[7; 600]), &mut odd), None);
-        assert!(add(&mut f, &packet(1, 600, false, &[7; 8]), &mut odd).is_some());
+        let mut weird = Vec::new();
+        assert_eq!(add(&mut f, &packet(1, 0, true, &[7; 600]), &mut weird), None);
+        assert!(add(&mut f, &packet(1, 600, false, &[7; 8]), &mut weird).is_some());
         assert_eq!(f.completed_flags(), 0x2000);
-        assert_eq!(add(&mut f, &packet(2, 600, false, &[7; 8]), &mut odd), None);
-        assert!(add(&mut f, &packet(2, 0, true, &[7; 600]), &mut odd).is_some());
+        assert_eq!(add(&mut f, &packet(2, 600, false, &[7; 8]), &mut weird), None);
+        assert!(add(&mut f, &packet(2, 0, true, &[7; 600]), &mut weird).is_some());
         assert_eq!(f.completed_flags(), 600 / 8);
     }
 
     #[test]
     fn out_of_order_with_overlap() {
         let mut f = Fragments::default();
-        let mut odd = Vec::new();
+        let mut weird = Vec::new();
         let text: Vec<u8> = (0..100).collect();
-        assert_eq!(add(&mut f, &packet(1, 64, false, &text[64..]), &mut odd), None);
-        assert_eq!(add(&mut f, &packet(1, 0, true, &text[..48]), &mut odd), None);
+        assert_eq!(add(&mut f, &packet(1, 64, false, &text[64..]), &mut weird), None);
+        assert_eq!(add(&mut f, &packet(1, 0, true, &text[..48]), &mut weird), None);
         let mut other = text[40..72].to_vec();
         other[0] = 0xff;
-        let whole = add(&mut f, &packet(1, 40, true, &other), &mut odd).unwrap();
+        let whole = add(&mut f, &packet(1, 40, true, &other), &mut weird).unwrap();
         assert_eq!(&whole[20..], text);
         assert_eq!(
-            odd,
+            weird,
             ["excessively_small_fragment", "fragment_inconsistency", "fragment_overlap"]
         );
         assert_eq!(f.bytes(), 0);
@@ -373,60 +374,63 @@ mod tests {
 
     #[test]
     fn memory_is_bounded() {
-        const MOST: usize = 1_000;
-        let limits = FragmentLimits { datagrams: MOST, ..FragmentLimits::default() };
+        const MAX: usize = 1_000;
+        let limits = FragmentLimits { datagrams: MAX, ..FragmentLimits::default() };
         let mut f = Fragments::with_limits(limits);
-        for n in 0..(MOST + 10) as u32 {
+        for n in 0..(MAX + 10) as u32 {
             let mut p = packet(1, 0, true, &[0; 64]);
             p[12..16].copy_from_slice(&n.to_be_bytes());
             assert_eq!(add(&mut f, &p, &mut Vec::new()), None);
         }
-        assert_eq!(f.datagrams.len(), MOST);
-        assert_eq!(f.given_up(), 10);
-        assert_eq!(f.bytes(), MOST * (20 + 64 + PIECE));
+        assert_eq!(f.datagrams.len(), MAX);
+        assert_eq!(f.dropped(), 10);
+        assert_eq!(f.bytes(), MAX * (20 + 64 + PIECE_OVERHEAD));
     }
 
     #[test]
     fn datagrams_without_a_piece_are_bounded_too() {
-        const MOST: usize = 100;
-        let limits = FragmentLimits { datagrams: MOST, ..FragmentLimits::default() };
+        const MAX: usize = 100;
+        let limits = FragmentLimits { datagrams: MAX, ..FragmentLimits::default() };
         for (len, name) in [(20, None), (0, Some("fragment_protocol_inconsistency"))] {
             let mut f = Fragments::with_limits(limits);
-            for n in 0..(MOST + 10) as u32 {
+            for n in 0..(MAX + 10) as u32 {
                 let mut p = packet(1, 8, true, &[]);
                 p[3] = len;
                 p[12..16].copy_from_slice(&n.to_be_bytes());
-                let mut odd = Vec::new();
-                assert_eq!(add(&mut f, &p, &mut odd), None);
-                assert_eq!(odd.iter().find(|o| **o != "excessively_small_fragment"), name.as_ref());
+                let mut weird = Vec::new();
+                assert_eq!(add(&mut f, &p, &mut weird), None);
+                assert_eq!(
+                    weird.iter().find(|o| **o != "excessively_small_fragment"),
+                    name.as_ref()
+                );
             }
-            assert_eq!((f.datagrams.len(), f.given_up()), (MOST, 10));
-            // Headers count as well: IPv6 extension headers may be long.
-            assert_eq!(f.bytes(), MOST * 20);
+            assert_eq!((f.datagrams.len(), f.dropped()), (MAX, 10));
+            // Headers count as well, because IPv6 extension headers may be long.
+            assert_eq!(f.bytes(), MAX * 20);
         }
     }
 
     #[test]
-    fn what_is_finished_leaves_nothing() {
+    fn finished_datagrams_leave_no_state() {
         let mut f = Fragments::default();
-        let mut odd = Vec::new();
-        assert_eq!(add(&mut f, &packet(9, 8, true, &[1; 64]), &mut odd), None);
+        let mut weird = Vec::new();
+        assert_eq!(add(&mut f, &packet(9, 8, true, &[1; 64]), &mut weird), None);
         for _ in 0..10_000 {
-            assert_eq!(add(&mut f, &packet(1, 0, true, &[0; 64]), &mut odd), None);
-            assert!(add(&mut f, &packet(1, 64, false, b"end"), &mut odd).is_some());
+            assert_eq!(add(&mut f, &packet(1, 0, true, &[0; 64]), &mut weird), None);
+            assert!(add(&mut f, &packet(1, 64, false, b"end"), &mut weird).is_some());
         }
         assert!(f.order.len() < 2_000);
-        assert_eq!((f.datagrams.len(), f.bytes()), (1, 20 + 64 + PIECE));
+        assert_eq!((f.datagrams.len(), f.bytes()), (1, 20 + 64 + PIECE_OVERHEAD));
         let far = Time::from_secs(1) + TIMEOUT;
         let p = packet(2, 0, true, &[0; 64]);
         let ip = gannet_wire::ip(&p, p.len() as u32, false).unwrap();
         assert!(!f.add(far, &ip, &mut Vec::new(), |_| {}));
         assert_eq!((f.datagrams.len(), f.order.len()), (1, 1), "the old one is forgotten");
-        assert_eq!(odd, [] as [&str; 0]);
+        assert_eq!(weird, [] as [&str; 0]);
     }
 
     #[test]
-    fn pieces_are_kept_as_long_as_is_set() {
+    fn the_timeout_of_pieces_can_be_set() {
         let p = packet(9, 8, true, &[1; 64]);
         let ip = gannet_wire::ip(&p, p.len() as u32, false).unwrap();
         let other = packet(2, 0, true, &[0; 64]);
@@ -444,11 +448,11 @@ mod tests {
     #[test]
     fn weirds_of_fragments() {
         let weirds = |packets: &[Vec<u8>]| {
-            let (mut f, mut odd) = (Fragments::default(), Vec::new());
+            let (mut f, mut weird) = (Fragments::default(), Vec::new());
             for p in packets {
-                add(&mut f, p, &mut odd);
+                add(&mut f, p, &mut weird);
             }
-            odd
+            weird
         };
         let big = [0; 64];
         let mut other = packet(1, 64, false, &big);
@@ -467,7 +471,7 @@ mod tests {
         );
     }
 
-    /// An IPv6 fragment whose header says that `next` follows.
+    /// An IPv6 fragment with this Next Header field.
     fn packet_v6(next: u8, offset: u16, more: bool, payload: &[u8]) -> Vec<u8> {
         let mut p = vec![0x60, 0, 0, 0, 0, 8 + payload.len() as u8, 44, 64];
         p.extend([[1; 16], [2; 16]].concat());
@@ -478,35 +482,36 @@ mod tests {
     }
 
     #[test]
-    fn the_first_fragment_tells_the_protocol() {
-        let (mut f, mut odd) = (Fragments::default(), Vec::new());
-        assert_eq!(add(&mut f, &packet_v6(60, 64, false, b"the last"), &mut odd), None);
-        let whole = add(&mut f, &packet_v6(17, 0, true, &[0; 64]), &mut odd).unwrap();
+    fn the_first_fragment_determines_the_protocol() {
+        let (mut f, mut weird) = (Fragments::default(), Vec::new());
+        assert_eq!(add(&mut f, &packet_v6(60, 64, false, b"the last"), &mut weird), None);
+        let whole = add(&mut f, &packet_v6(17, 0, true, &[0; 64]), &mut weird).unwrap();
         let ip = gannet_wire::ip(&whole, whole.len() as u32, false).unwrap();
         assert_eq!((ip.protocol, ip.payload_len), (17, 72));
-        assert_eq!(odd, ["fragment_protocol_inconsistency"]);
+        assert_eq!(weird, ["fragment_protocol_inconsistency"]);
     }
 
     #[test]
     fn an_empty_fragment_ends_no_datagram() {
-        let (mut f, mut odd) = (Fragments::default(), Vec::new());
-        assert_eq!(add(&mut f, &packet(1, 0, true, &[7; 64]), &mut odd), None);
-        // It ends with link-layer padding; the datagram waits for a fragment with data.
+        let (mut f, mut weird) = (Fragments::default(), Vec::new());
+        assert_eq!(add(&mut f, &packet(1, 0, true, &[7; 64]), &mut weird), None);
+        // The empty fragment ends with link-layer padding; the datagram waits for a fragment with
+        // data.
         let mut empty = packet(1, 64, false, &[]);
         empty.extend([0; 26]);
-        assert_eq!(add(&mut f, &empty, &mut odd), None);
-        let whole = add(&mut f, &packet(1, 0, true, &[7; 64]), &mut odd).unwrap();
+        assert_eq!(add(&mut f, &empty, &mut weird), None);
+        let whole = add(&mut f, &packet(1, 0, true, &[7; 64]), &mut weird).unwrap();
         assert_eq!(whole[20..], [7; 64]);
-        assert_eq!(odd, ["fragment_overlap"]);
+        assert_eq!(weird, ["fragment_overlap"]);
     }
 
     #[test]
-    fn a_fragment_without_length_is_odd() {
-        let (mut f, mut odd) = (Fragments::default(), Vec::new());
+    fn a_fragment_without_length_is_weird() {
+        let (mut f, mut weird) = (Fragments::default(), Vec::new());
         let mut p = packet(1, 0, true, &[7; 64]);
         p[2..4].fill(0);
-        assert_eq!(add(&mut f, &p, &mut odd), None);
-        assert_eq!((odd, f.bytes()), (vec!["fragment_protocol_inconsistency"], 20));
+        assert_eq!(add(&mut f, &p, &mut weird), None);
+        assert_eq!((weird, f.bytes()), (vec!["fragment_protocol_inconsistency"], 20));
     }
 
     proptest! {

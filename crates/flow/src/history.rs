@@ -1,7 +1,7 @@
-/// The history of a connection, one letter for each event: conn.log's `history`.
+/// The history of a connection, a letter per event: conn.log's `history`.
 ///
-/// Upper-case letters are the originator's. Up to fourteen letters need no allocation, enough for
-/// nearly every connection.
+/// Upper-case letters are for the originator. Up to fourteen letters need no allocation, which is
+/// enough for nearly every connection.
 #[derive(Clone, Debug)]
 pub struct History(Repr);
 
@@ -17,8 +17,8 @@ enum Repr {
 
 const INLINE: usize = 14;
 
-/// Most letters that are stored. A log shows at most 4,096 bytes of a string, so further letters
-/// are invisible. Without this limit a sender of ever new SYNs, FINs or RSTs would use a byte of
+/// Maximum number of letters. A log shows at most 4,096 bytes of a string, so further letters are
+/// invisible. Without this limit a sender of ever more SYNs, FINs or RSTs would use a byte of
 /// memory for each.
 const MAX: usize = 4_200;
 

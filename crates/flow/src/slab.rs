@@ -1,20 +1,19 @@
-//! Storage for connections: stable indices, memory allocated and freed by the chunk.
+//! Storage for connections: stable indices, memory allocated and freed in chunks.
 
 use gannet_base::prefetch;
 
-/// Indices of a chunk, as a power of two: just below 48 kilobytes of connections. Beyond 64
-/// kilobytes the allocator maps each chunk separately and wastes the end of the last page. A larger
-/// chunk would also be freed less often; with smaller ones, there are more chunks than the cache
-/// holds.
+/// Binary logarithm of the number of indices of a chunk, for just below 48 KiB of connections.
+/// Above 64 KiB the allocator maps each chunk separately and wastes the end of the last page, and a
+/// chunk would be freed less often; with smaller chunks, their number exceeds what the cache holds.
 const BITS: u32 = 8;
 const CHUNK: usize = 1 << BITS;
 
-/// Entries of a chunk. The last index is unused: allocators serve a chunk just below a round size
-/// without waste or extra alignment.
-const PLACES: usize = CHUNK - 1;
+/// Number of entries of a chunk. The last index is unused: allocators serve a size just below a
+/// round one without waste or extra alignment.
+const ENTRIES: usize = CHUNK - 1;
 
-/// Empty chunks that are kept for reuse.
-const SPARE: usize = 2;
+/// Number of empty chunks that are kept for reuse.
+const MAX_SPARE: usize = 2;
 
 /// A slab: values at stable indices. The index of a removed value is reused.
 ///
@@ -25,11 +24,11 @@ pub(crate) struct Slab<T> {
     /// A freed chunk has no capacity; entries beyond the length were never used.
     chunks: Vec<Vec<Option<T>>>,
     used: Vec<UsedEntries>,
-    /// Chunks with a free entry, each once; the last one is filled first.
-    roomy: Vec<u32>,
+    /// Chunks with a free entry, each once; the last chunk in the list is filled first.
+    with_free: Vec<u32>,
     len: usize,
     /// Number of allocated chunks.
-    held: usize,
+    allocated: usize,
     /// Number of allocated chunks without values.
     empty: usize,
 }
@@ -39,30 +38,30 @@ pub(crate) struct Slab<T> {
 struct UsedEntries {
     bits: [u64; CHUNK / 64],
     count: u32,
-    /// Words of `bits` before this one have no free entry.
+    /// Words of `bits` before this index have no free entry.
     full: u32,
-    /// Whether it is among [`Slab::roomy`].
+    /// Whether the chunk is in [`Slab::with_free`].
     listed: bool,
 }
 
 impl<T> Default for Slab<T> {
     fn default() -> Self {
-        let (chunks, used, roomy) = (Vec::new(), Vec::new(), Vec::new());
-        Self { chunks, used, roomy, len: 0, held: 0, empty: 0 }
+        let (chunks, used, with_free) = (Vec::new(), Vec::new(), Vec::new());
+        Self { chunks, used, with_free, len: 0, allocated: 0, empty: 0 }
     }
 }
 
 impl Default for UsedEntries {
     fn default() -> Self {
         let mut bits = [0; CHUNK / 64];
-        // The index without an entry.
-        bits[CHUNK / 64 - 1] = u64::MAX << (64 - (CHUNK - PLACES));
+        // The index without an entry counts as used.
+        bits[CHUNK / 64 - 1] = u64::MAX << (64 - (CHUNK - ENTRIES));
         Self { bits, count: 0, full: 0, listed: true }
     }
 }
 
 impl UsedEntries {
-    /// The first free entry.
+    /// Index of the first free entry.
     #[inline]
     fn first_free(&mut self) -> Option<usize> {
         while let Some(bits) = self.bits.get(self.full as usize) {
@@ -74,12 +73,12 @@ impl UsedEntries {
         None
     }
 
-    fn take(&mut self, at: usize) {
+    fn occupy(&mut self, at: usize) {
         self.bits[at / 64] |= 1 << (at % 64);
         self.count += 1;
     }
 
-    fn give(&mut self, at: usize) {
+    fn release(&mut self, at: usize) {
         self.bits[at / 64] &= !(1 << (at % 64));
         self.full = self.full.min(at as u32 / 64);
         self.count -= 1;
@@ -91,9 +90,9 @@ impl<T> Slab<T> {
         self.len
     }
 
-    /// Allocated entries without a value.
+    /// Number of allocated entries without a value.
     pub(crate) fn free(&self) -> usize {
-        self.held * PLACES - self.len
+        self.allocated * ENTRIES - self.len
     }
 
     #[inline]
@@ -114,67 +113,67 @@ impl<T> Slab<T> {
         }
     }
 
-    /// Inserts a value at a free entry; fewer than 2³² fit.
+    /// Inserts a value into a free entry and returns its index; at most 2³² values fit.
     #[inline]
-    pub(crate) fn insert(&mut self, thing: T) -> u32 {
-        let (chunk, within) = self.place();
+    pub(crate) fn insert(&mut self, value: T) -> u32 {
+        let (chunk, within) = self.next_free();
         let (slots, used) = (&mut self.chunks[chunk], &mut self.used[chunk]);
         if within < slots.len() {
-            slots[within] = Some(thing);
+            slots[within] = Some(value);
         } else {
-            slots.push(Some(thing));
+            slots.push(Some(value));
         }
         self.empty -= usize::from(used.count == 0);
-        used.take(within);
+        used.occupy(within);
         self.len += 1;
-        // Prefetches the next entry, which often has not been accessed for long.
+        // Prefetches the next free entry, which often was not accessed for long.
         match used.first_free() {
             Some(next) => prefetch(slots.as_ptr().wrapping_add(next)),
             None => {
                 used.listed = false;
-                self.roomy.pop();
+                self.with_free.pop();
             }
         }
         (chunk * CHUNK + within) as u32
     }
 
-    /// The chunk and the entry that are filled next.
-    fn place(&mut self) -> (usize, usize) {
-        if let Some(chunk) = self.roomy.last().map(|c| *c as usize)
+    /// Chunk and entry for the next value.
+    fn next_free(&mut self) -> (usize, usize) {
+        if let Some(chunk) = self.with_free.last().map(|c| *c as usize)
             && let Some(within) = self.used[chunk].first_free()
         {
             if self.chunks[chunk].capacity() == 0 {
-                self.chunks[chunk] = Vec::with_capacity(PLACES);
-                self.held += 1;
+                self.chunks[chunk] = Vec::with_capacity(ENTRIES);
+                self.allocated += 1;
                 self.empty += 1;
             }
             return (chunk, within);
         }
-        self.roomy.push(self.chunks.len() as u32);
-        self.chunks.push(Vec::with_capacity(PLACES));
+        self.with_free.push(self.chunks.len() as u32);
+        self.chunks.push(Vec::with_capacity(ENTRIES));
         self.used.push(UsedEntries::default());
-        self.held += 1;
+        self.allocated += 1;
         self.empty += 1;
         (self.chunks.len() - 1, 0)
     }
 
-    /// Drops the value at an index; returns whether there was one.
+    /// Drops the value at an index; returns whether a value was present.
     pub(crate) fn remove(&mut self, at: u32) -> bool {
         let (chunk, within) = (at as usize / CHUNK, at as usize % CHUNK);
-        let Some(place) = self.chunks.get_mut(chunk).and_then(|c| c.get_mut(within)) else {
+        let Some(entry) = self.chunks.get_mut(chunk).and_then(|c| c.get_mut(within)) else {
             return false;
         };
-        if place.is_none() {
+        if entry.is_none() {
             return false;
         }
-        // Dropped in place: values are too large to be moved first.
-        *place = None;
+        // Dropped in place, because values are large.
+        *entry = None;
         let used = &mut self.used[chunk];
-        used.give(within);
+        used.release(within);
         self.len -= 1;
         if !used.listed {
             used.listed = true;
-            self.roomy.push(chunk as u32);
+            self.with_free.push(chunk as u32);
         }
         if used.count == 0 {
             self.vacate(chunk);
@@ -182,17 +181,17 @@ impl<T> Slab<T> {
         true
     }
 
-    /// A chunk is empty: it is freed, and filled last.
+    /// Frees an empty chunk, or keeps it as a spare one that is filled last.
     #[cold]
     fn vacate(&mut self, chunk: usize) {
-        if self.empty < SPARE {
+        if self.empty < MAX_SPARE {
             self.empty += 1;
             return;
         }
         self.chunks[chunk] = Vec::new();
-        self.held -= 1;
-        self.roomy.retain(|c| *c as usize != chunk);
-        self.roomy.insert(0, chunk as u32);
+        self.allocated -= 1;
+        self.with_free.retain(|c| *c as usize != chunk);
+        self.with_free.insert(0, chunk as u32);
     }
 
     /// All values with their indices.
@@ -212,7 +211,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     proptest! {
-        /// Runs of insertions and removals, long enough to fill and empty chunks.
+        /// Sequences of insertions and removals, long enough to fill and empty chunks.
         #[test]
         fn as_a_map(steps in proptest::collection::vec((any::<bool>(), 0_usize..3 * CHUNK), 1..12)) {
             let (mut slab, mut map, mut next) = (Slab::default(), BTreeMap::new(), 0_u32);
@@ -227,31 +226,31 @@ mod tests {
                     }
                 }
                 prop_assert_eq!(slab.len(), map.len());
-                let all: Vec<_> = slab.iter().map(|(at, thing)| (at, *thing)).collect();
-                prop_assert_eq!(all, map.iter().map(|(at, thing)| (*at, *thing)).collect::<Vec<_>>());
-                let held = slab.chunks.iter().filter(|c| c.capacity() > 0).count();
+                let all: Vec<_> = slab.iter().map(|(at, value)| (at, *value)).collect();
+                prop_assert_eq!(all, map.iter().map(|(at, value)| (*at, *value)).collect::<Vec<_>>());
+                let allocated = slab.chunks.iter().filter(|c| c.capacity() > 0).count();
                 let filled = slab.used.iter().filter(|u| u.count > 0).count();
-                prop_assert!(held <= filled + SPARE && slab.empty == held - filled && slab.held == held);
-                prop_assert_eq!(slab.free(), held * PLACES - map.len());
+                prop_assert!(allocated <= filled + MAX_SPARE && slab.empty == allocated - filled && slab.allocated == allocated);
+                prop_assert_eq!(slab.free(), allocated * ENTRIES - map.len());
             }
         }
     }
 
     #[test]
-    fn what_stays_is_joined_before_memory_is_asked_for() {
+    fn free_entries_are_filled_before_memory_is_allocated() {
         let mut slab = Slab::default();
-        let places: Vec<u32> = (0..10 * PLACES).map(|i| slab.insert(i)).collect();
-        for at in &places {
+        let indices: Vec<u32> = (0..10 * ENTRIES).map(|i| slab.insert(i)).collect();
+        for at in &indices {
             if *at as usize != 3 * CHUNK + 7 {
                 slab.remove(*at);
             }
         }
-        assert_eq!(slab.free(), (1 + SPARE) * PLACES - 1);
-        for i in 0..(1 + SPARE) * PLACES - 1 {
+        assert_eq!(slab.free(), (1 + MAX_SPARE) * ENTRIES - 1);
+        for i in 0..(1 + MAX_SPARE) * ENTRIES - 1 {
             slab.insert(i);
         }
         assert_eq!(slab.free(), 0);
-        assert_eq!(slab.get(3 * CHUNK as u32 + 7), Some(&(3 * PLACES + 7)));
+        assert_eq!(slab.get(3 * CHUNK as u32 + 7), Some(&(3 * ENTRIES + 7)));
         assert_eq!(slab.get(9 * CHUNK as u32), None);
     }
 }

@@ -14,8 +14,8 @@ use crate::tcp::Delays;
 use crate::tcp::Syn;
 use crate::tcp::Tcp;
 
-/// The key of a connection: both endpoints regardless of direction, and the protocol. One-way
-/// traffic (ICMP errors) keeps its direction.
+/// The key of a connection: both endpoints regardless of direction, and the protocol. The key of
+/// one-way traffic (ICMP errors) includes the direction.
 #[derive(Clone, Copy, Debug)]
 pub struct Key {
     id: ConnId,
@@ -32,23 +32,23 @@ impl Key {
         Self { id: *id, ip_proto, one_way, global: false, vlans: 0 }
     }
 
-    /// The key where VLAN tags distinguish connections: both of them as one number, 0 without any.
+    /// Adds VLAN tags to the key where they distinguish connections: both tags packed into a
+    /// number, 0 without tags.
     #[inline]
     #[must_use]
     pub fn of_vlans(self, vlans: u32) -> Self {
         Self { vlans, ..self }
     }
 
-    /// The key of a connection that the global shard owns or does not own: the two keys never
-    /// match.
+    /// Sets whether the global shard owns the connection: keys that differ in this never match.
     #[inline]
     #[must_use]
     pub fn of_global(self, global: bool) -> Self {
         Self { global, ..self }
     }
 
-    /// The side of a connection that sends packets in the direction of this key, if the key
-    /// matches.
+    /// The side of a connection that sends packets in the direction of this key; `None` if the key
+    /// does not match.
     #[inline]
     fn sender_of(&self, conn: &Conn) -> Option<Dir> {
         let (a, b) = (&self.id, &conn.id);
@@ -78,9 +78,9 @@ impl Key {
 
 /// The hash function of one [`Table`].
 ///
-/// Each endpoint is hashed by itself and the two hashes are added, so that both directions have the
-/// same hash. The multiplications use random secrets, so that a sender who chooses addresses and
-/// ports cannot cause collisions.
+/// Each endpoint is hashed separately and the two hashes are added, so that both directions have
+/// the same hash. The multiplications use random secrets, so that a sender who chooses addresses
+/// and ports cannot cause collisions.
 #[derive(Clone, Copy, Debug)]
 struct Hasher {
     secrets: [u64; 5],
@@ -104,8 +104,8 @@ impl Hasher {
         };
         let end = |host: Addr, port: u16| {
             let host = u128::from_ne_bytes(host.octets());
-            // The port has a secret of its own: otherwise a change of the address could cancel a
-            // change of the port.
+            // The port has its own secret: otherwise a change of the address could cancel a change
+            // of the port.
             let port = u64::from(port).wrapping_mul(e);
             fold(host as u64 ^ a, (host >> 64) as u64 ^ b ^ port)
         };
@@ -122,20 +122,20 @@ impl Hasher {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hash(u32);
 
-/// A connection in the table, with the data of its owner.
+/// A connection in the table, with data of the table's user.
 #[derive(Debug)]
 pub struct Slot<X> {
-    /// The facts.
+    /// Facts about the connection.
     pub conn: Conn,
-    /// Transport state of a TCP connection that is [opened](Self::open).
+    /// Transport state of a TCP connection; present once the slot is [opened](Self::open).
     pub tcp: Option<Box<Tcp>>,
-    /// The data of the owner.
+    /// Data of the table's user.
     pub ext: X,
-    /// Position in the order of creation.
+    /// Position of the connection in the order of creation.
     pub number: u64,
-    /// When its timer is due.
+    /// Due time of the connection's timer.
     pub due: Time,
-    /// Replaces `tcp` while a SYN is all that was seen.
+    /// Replaces `tcp` while a single SYN is all that was seen.
     syn: Option<Syn>,
 }
 
@@ -144,7 +144,7 @@ pub struct Slot<X> {
 #[expect(clippy::vec_box, reason = "boxes are what is kept")]
 pub struct Spare(Vec<Box<Tcp>>);
 
-/// Most states that are kept for reuse.
+/// Maximum number of states kept for reuse.
 const MAX_SPARE: usize = 64;
 
 impl Spare {
@@ -165,7 +165,7 @@ impl Spare {
     }
 
     #[inline]
-    fn keep(&mut self, mut tcp: Box<Tcp>) {
+    fn recycle(&mut self, mut tcp: Box<Tcp>) {
         if self.0.len() < MAX_SPARE {
             tcp.empty();
             self.0.push(tcp);
@@ -173,10 +173,10 @@ impl Spare {
     }
 }
 
-/// The connection of a packet.
+/// A connection found for a packet.
 #[derive(Debug)]
 pub struct FoundConnection<'a, X> {
-    /// Its index, valid until it is [removed](Table::remove).
+    /// Index of the connection, valid until it is [removed](Table::remove).
     pub index: u32,
     /// The side that sent the packet.
     pub from: Dir,
@@ -192,7 +192,7 @@ impl<X> Slot<X> {
         Self { conn, tcp, ext, number, due: Time::MAX, syn: None }
     }
 
-    /// Restores `tcp` if the connection was [packed](Self::pack).
+    /// Restores `tcp` if the slot is [packed](Self::pack).
     #[inline]
     pub fn open(&mut self, spare: &mut Spare) {
         if self.syn.is_some() {
@@ -211,10 +211,10 @@ impl<X> Slot<X> {
     #[inline]
     pub fn pack(&mut self, spare: &mut Spare) {
         if let Some(tcp) = &self.tcp
-            && let Some(syn) = Syn::of(tcp, &self.conn)
+            && let Some(syn) = Syn::from_connection(tcp, &self.conn)
         {
             self.syn = Some(syn);
-            self.tcp.take().into_iter().for_each(|tcp| spare.keep(tcp));
+            self.tcp.take().into_iter().for_each(|tcp| spare.recycle(tcp));
         }
     }
 
@@ -253,7 +253,7 @@ impl<X> Table<X> {
         self.len() == 0
     }
 
-    /// Bytes of a connection in the table, without its allocations.
+    /// Size of a slot in bytes, without its allocations.
     pub const SLOT_BYTES: usize = size_of::<Option<Slot<X>>>();
 
     /// Allocated slots that no connection uses.
@@ -272,7 +272,7 @@ impl<X> Table<X> {
         self.hasher.hash(key)
     }
 
-    /// The connection a packet belongs to.
+    /// Finds the connection of a packet.
     #[inline(always)]
     pub fn find(&self, hash: Hash, key: &Key) -> Option<FoundConnection<'_, X>> {
         self.index.find_map(hash.0, |index| {
@@ -281,8 +281,8 @@ impl<X> Table<X> {
         })
     }
 
-    /// The hash of a key, and the connection with that key.
-    // Every packet calls this; results stay in registers.
+    /// Computes the hash of a key, and finds the connection with that key.
+    // Called for every packet; inlining keeps the results in registers.
     #[inline(always)]
     pub fn look_up(&self, key: &Key) -> (Hash, Option<FoundConnection<'_, X>>) {
         let hash = self.hash(key);
@@ -301,7 +301,7 @@ impl<X> Table<X> {
         self.slots.prefetch(i);
     }
 
-    /// Prefetches the memory that removing a connection reads, apart from its slot.
+    /// Prefetches the memory that removing a connection reads, except its slot.
     #[inline]
     pub fn prefetch_removal(&self, i: u32) {
         if let Some(slot) = self.get(i) {
@@ -320,21 +320,21 @@ impl<X> Table<X> {
         i
     }
 
-    /// A live connection.
+    /// A live connection by index.
     #[inline]
     pub fn get(&self, i: u32) -> Option<&Slot<X>> {
         self.slots.get(i)
     }
 
-    /// A live connection, mutable. Its addresses may be flipped; the rest of its key must not
+    /// Like [`Self::get`], but mutable. The endpoints may be flipped; all else of the key must not
     /// change.
     #[inline]
     pub fn get_mut(&mut self, i: u32) -> Option<&mut Slot<X>> {
         self.slots.get_mut(i)
     }
 
-    /// Frees the hash index once no connection will be looked up or inserted. The slots can still
-    /// be read and removed.
+    /// Frees the hash index when no more connections will be looked up or inserted. The slots can
+    /// still be read and removed.
     pub fn finish_finding(&mut self) {
         self.index = Index::default();
     }
@@ -342,7 +342,7 @@ impl<X> Table<X> {
     /// Removes and drops a connection; returns whether it existed.
     pub fn remove(&mut self, i: u32, spare: &mut Spare) -> bool {
         let Some(slot) = self.slots.get_mut(i) else { return false };
-        slot.tcp.take().into_iter().for_each(|tcp| spare.keep(tcp));
+        slot.tcp.take().into_iter().for_each(|tcp| spare.recycle(tcp));
         if self.index.heap_bytes() > 0 {
             let key = slot.key();
             let hash = self.hash(&key);
@@ -356,10 +356,10 @@ impl<X> Table<X> {
         self.slots.iter()
     }
 
-    /// Indices of all live connections in order of creation.
+    /// Indices of all live connections in the order of creation.
     pub fn in_order(&self) -> Vec<u32> {
         let mut live: Vec<u32> = Vec::with_capacity(self.len());
-        // One pass over all memory, most of which is not cached.
+        // A single pass over all memory, most of which is not cached.
         let (mut sorted, mut last) = (true, 0);
         live.extend(self.slots.iter().map(|(i, slot)| {
             sorted &= last <= slot.number;
@@ -368,7 +368,8 @@ impl<X> Table<X> {
         }));
         if !sorted {
             let number = |i: &u32| self.get(*i).map_or(0, |s| s.number);
-            // Uses two temporary arrays, which avoids reading slots at random repeatedly.
+            // Sorting by cached keys avoids repeated random reads of slots, at the cost of two
+            // temporary arrays.
             live.sort_by_cached_key(number);
         }
         live
@@ -402,17 +403,17 @@ mod tests {
     }
 
     #[test]
-    fn removal_needs_no_finding() {
+    fn removal_needs_no_index() {
         let mut t = Table::default();
-        let places: Vec<u32> = (0..100).map(|n| insert(&mut t, slot(n))).collect();
+        let indices: Vec<u32> = (0..100).map(|n| insert(&mut t, slot(n))).collect();
         t.finish_finding();
         assert_eq!((t.index_bytes(), find(&t, &slot(7).key())), (0, None));
-        assert!(places.iter().all(|i| t.remove(*i, &mut Spare::default())));
+        assert!(indices.iter().all(|i| t.remove(*i, &mut Spare::default())));
         assert!(t.is_empty());
     }
 
     #[test]
-    fn hashes_are_of_pairs_and_spread() {
+    fn hashes_are_symmetric_and_spread() {
         let hasher = Hasher::default();
         let mut seen = std::collections::BTreeSet::new();
         let end = |n: u32| (Addr::v4([10, 0, (n >> 8) as u8, n as u8]), (n * 7) as u16);
@@ -427,12 +428,12 @@ mod tests {
             assert_ne!(hash, hasher.hash(&Key::new(&id, 17, false).of_global(true)));
             seen.insert(hash.0);
         }
-        // Of 19,900 values among 2^32 hardly any collide.
+        // Of 19,900 values among 2³², hardly any collide.
         assert!(seen.len() > 19_890, "{}", seen.len());
     }
 
     #[test]
-    fn one_way_traffic_and_the_global_shard_have_connections_of_their_own() {
+    fn one_way_traffic_and_the_global_shard_have_separate_connections() {
         let mut t = Table::default();
         let mut put = |one_way, global| {
             let mut slot = slot(7);
@@ -440,17 +441,17 @@ mod tests {
             slot.conn.set_global(global);
             insert(&mut t, slot)
         };
-        let places = [put(false, false), put(true, false), put(false, true)];
+        let indices = [put(false, false), put(true, false), put(false, true)];
         let id = slot(7).conn.id;
         let key = |id: ConnId, one_way, global| Key::new(&id, 17, one_way).of_global(global);
-        assert_eq!(find(&t, &key(id, false, false)), Some(places[0]));
-        assert_eq!(find(&t, &key(id, true, false)), Some(places[1]));
+        assert_eq!(find(&t, &key(id, false, false)), Some(indices[0]));
+        assert_eq!(find(&t, &key(id, true, false)), Some(indices[1]));
         assert_eq!(find(&t, &key(id.flipped(), true, false)), None);
-        assert_eq!(find(&t, &key(id.flipped(), false, true)), Some(places[2]));
+        assert_eq!(find(&t, &key(id.flipped(), false, true)), Some(indices[2]));
     }
 
     #[test]
-    fn both_directions_find_it_and_flips_do_not_matter() {
+    fn both_directions_find_a_connection_in_spite_of_flips() {
         let mut t = Table::default();
         for n in 0..40_000 {
             insert(&mut t, slot(n));

@@ -7,66 +7,67 @@ use gannet_base::Time;
 
 /// The times at which connections are due for a check, in packet time.
 ///
-/// Each connection has one entry. Activity costs nothing, since an entry that comes up early is
-/// scheduled again. Entries fire in order of time, then of creation, so the order does not depend
-/// on other connections.
+/// Each connection has one entry. Activity does not touch the entry: an entry that fires early is
+/// scheduled again. Entries fire in the order of time, then of creation, so the order does not
+/// depend on other connections.
 ///
-/// Far entries wait unsorted in buckets of a seventh of a second. The current bucket is sorted, so
-/// that the next entries are known [ahead](Self::ahead); entries added to it later are in a heap.
-/// Floods fill large buckets, which consist of pieces that never move and are never much larger
-/// than their contents.
+/// Later entries are stored unsorted in buckets of about 0.13 seconds. The current bucket is
+/// sorted, so that the next entries are known [ahead](Self::ahead); entries that are added to it
+/// later are in a heap. Floods fill large buckets, which consist of pieces that never move and are
+/// never much larger than their contents.
 #[derive(Debug, Default)]
 pub struct Timers {
-    /// The current bucket in order; entries before `at` have fired.
-    near: Vec<Far>,
+    /// The current bucket, sorted; entries before index `at` have fired.
+    current: Vec<BucketEntry>,
     at: usize,
     /// Entries added after the current bucket was sorted.
     late: BinaryHeap<Reverse<Entry>>,
     far: BTreeMap<i64, Bucket>,
-    /// Memory of finished buckets.
-    spare: Vec<Vec<Far>>,
-    /// The last bucket that became current.
+    /// Allocations of finished buckets, for reuse.
+    spare: Vec<Vec<BucketEntry>>,
+    /// Number of the last bucket that became current.
     bucket: i64,
-    /// The far bucket of the last addition; most additions go to the same one.
+    /// The last bucket to which an entry was added, and its number; most additions go to the same
+    /// one.
     open: (i64, Bucket),
     len: usize,
     /// No entry is due before this time, if known.
-    quiet: Option<Time>,
+    none_due_before: Option<Time>,
 }
 
 /// Due time, and the low halves of number and index. Entries whose numbers differ by 2³² are never
 /// due at the same time.
 type Entry = (Time, u32, u32);
 
-/// An entry in its bucket: nanoseconds from the bucket's beginning, and the halves. Twelve bytes,
-/// since each connection has one.
-type Far = (u32, u32, u32);
+/// An entry in its bucket: nanoseconds from the start of the bucket, and the two halves. Twelve
+/// bytes, because each connection has one.
+type BucketEntry = (u32, u32, u32);
 
-/// Entries of a bucket, in pieces; all but the last are full.
+/// Entries of a bucket, in pieces; all pieces except the last one are full.
 #[derive(Debug, Default)]
 struct Bucket {
-    full: Vec<Vec<Far>>,
-    last: Vec<Far>,
+    full: Vec<Vec<BucketEntry>>,
+    last: Vec<BucketEntry>,
 }
 
-/// Nanoseconds of a bucket, as a power of two.
+/// Binary logarithm of the length of a bucket in nanoseconds.
 const BUCKET_BITS: u32 = 27;
 
-/// Entries of a full piece: 12 kilobytes, a size that allocators serve without waste.
+/// Number of entries of a full piece: 12 KiB, a size that allocators serve without waste.
 const PIECE: usize = 1 << 10;
 
-/// Pieces kept for their memory.
+/// Maximum number of pieces kept for reuse.
 const MAX_SPARE: usize = 8;
 
 fn bucket(t: Time) -> i64 {
     t.as_nanos() >> BUCKET_BITS
 }
 
-fn far((due, number, index): Entry) -> Far {
+fn to_bucket_entry((due, number, index): Entry) -> BucketEntry {
     ((due.as_nanos() & ((1 << BUCKET_BITS) - 1)) as u32, number, index)
 }
 
-fn entry(bucket: i64, (offset, number, index): Far) -> Entry {
+fn entry(bucket: i64, (offset, number, index): BucketEntry) -> Entry {
     let begin = Time::from_nanos(bucket << BUCKET_BITS);
     (begin + Interval::from_nanos(i64::from(offset)), number, index)
 }
@@ -80,8 +81,8 @@ impl Bucket {
         self.full.iter().map(Vec::capacity).sum::<usize>() + self.last.capacity()
     }
 
-    /// Appends the entries of a partial piece.
-    fn join(&mut self, piece: Vec<Far>) {
+    /// Appends the entries of a piece that is not full.
+    fn append(&mut self, piece: Vec<BucketEntry>) {
         for entry in piece {
             if self.last.len() == PIECE {
                 let full = std::mem::replace(&mut self.last, Vec::with_capacity(PIECE));
@@ -91,8 +92,8 @@ impl Bucket {
         }
     }
 
-    /// All entries in order; memory of pieces goes to `spare`.
-    fn sorted(mut self, spare: &mut Vec<Vec<Far>>) -> Vec<Far> {
+    /// All entries, sorted; allocations of pieces are moved to `spare`.
+    fn sorted(mut self, spare: &mut Vec<Vec<BucketEntry>>) -> Vec<BucketEntry> {
         let mut all = std::mem::take(&mut self.last);
         if !self.full.is_empty() {
             // In order of addition, which is nearly sorted.
@@ -100,7 +101,7 @@ impl Bucket {
                 std::mem::replace(&mut all, Vec::with_capacity((self.full.len() + 1) * PIECE));
             for mut piece in self.full.into_iter().chain([last]) {
                 all.append(&mut piece);
-                keep(spare, piece);
+                recycle(spare, piece);
             }
         }
         // Entries of one idle timeout are in order, so this merges a few sorted runs.
@@ -109,8 +110,8 @@ impl Bucket {
     }
 }
 
-/// Keeps the memory of a full-size piece for reuse.
-fn keep(spare: &mut Vec<Vec<Far>>, mut piece: Vec<Far>) {
+/// Keeps the allocation of a full-size piece for reuse.
+fn recycle(spare: &mut Vec<Vec<BucketEntry>>, mut piece: Vec<BucketEntry>) {
     if spare.len() < MAX_SPARE && (1..=PIECE).contains(&piece.capacity()) {
         piece.clear();
         spare.push(piece);
@@ -124,8 +125,8 @@ impl Timers {
         let entry = (due, number as u32, index);
         let to = bucket(due);
         self.len += 1;
-        if self.quiet.is_some_and(|until| due < until) {
-            self.quiet = Some(due);
+        if self.none_due_before.is_some_and(|until| due < until) {
+            self.none_due_before = Some(due);
         }
         if to <= self.bucket {
             self.late.push(Reverse(entry));
@@ -136,11 +137,11 @@ impl Timers {
             if self.open.1.last.len() == PIECE {
                 self.next_piece();
             }
-            self.open.1.last.push(far(entry));
+            self.open.1.last.push(to_bucket_entry(entry));
         }
     }
 
-    /// Switches the open bucket.
+    /// Makes another bucket the open one.
     fn open(&mut self, to: i64) {
         let next = self.far.remove(&to).unwrap_or_else(|| {
             let last = self.spare.pop().unwrap_or_default();
@@ -148,13 +149,13 @@ impl Timers {
         });
         let (from, entries) = std::mem::replace(&mut self.open, (to, next));
         if entries.is_empty() {
-            keep(&mut self.spare, entries.last);
+            recycle(&mut self.spare, entries.last);
         } else {
             self.far.insert(from, entries);
         }
     }
 
-    /// The current piece is full.
+    /// Starts another piece when the current one is full.
     #[cold]
     fn next_piece(&mut self) {
         let next = self.spare.pop().unwrap_or_else(|| Vec::with_capacity(PIECE));
@@ -163,33 +164,33 @@ impl Timers {
     }
 
     /// Returns the next entry due at or before `now`: its time, the low half of its number, and its
-    /// index. It may be stale: the connection removed, or its timer moved.
+    /// index. The entry may be stale: its connection was removed, or its timer moved.
     #[inline]
     pub fn pop(&mut self, now: Time) -> Option<(Time, u32, u32)> {
-        if self.quiet.is_some_and(|until| now < until) {
+        if self.none_due_before.is_some_and(|until| now < until) {
             return None;
         }
         let entry = self.pop_due(now);
-        self.quiet = if entry.is_none() { Some(self.find_due()) } else { None };
+        self.none_due_before = if entry.is_none() { Some(self.find_due()) } else { None };
         entry
     }
 
     fn pop_due(&mut self, now: Time) -> Option<(Time, u32, u32)> {
-        while self.at == self.near.len() && self.late.is_empty() {
-            if !self.turn(now) {
+        while self.at == self.current.len() && self.late.is_empty() {
+            if !self.advance_bucket(now) {
                 return None;
             }
         }
         let late = self.late.peek().map(|e| e.0);
-        let near = self.near.get(self.at).map(|e| entry(self.bucket, *e));
-        let entry = match (near, late) {
-            (Some(near), Some(late)) => near.min(late),
-            (near, late) => near.or(late)?,
+        let current = self.current.get(self.at).map(|e| entry(self.bucket, *e));
+        let entry = match (current, late) {
+            (Some(current), Some(late)) => current.min(late),
+            (current, late) => current.or(late)?,
         };
         if entry.0 > now {
             return None;
         }
-        if near == Some(entry) {
+        if current == Some(entry) {
             self.at += 1;
         } else {
             self.late.pop();
@@ -198,8 +199,8 @@ impl Timers {
         Some(entry)
     }
 
-    /// Makes the next bucket current, if its time has come.
-    fn turn(&mut self, now: Time) -> bool {
+    /// Makes the next bucket current, if it starts at or before `now`.
+    fn advance_bucket(&mut self, now: Time) -> bool {
         let open = (!self.open.1.is_empty()).then_some(self.open.0);
         let far = self.far.first_key_value().map(|(b, _)| *b);
         let Some(first) = far.into_iter().chain(open).min() else { return false };
@@ -211,22 +212,22 @@ impl Timers {
             true => std::mem::take(&mut self.open.1),
             false => self.far.remove(&first).unwrap_or_default(),
         };
-        keep(&mut self.spare, std::mem::take(&mut self.near));
-        self.near = entries.sorted(&mut self.spare);
+        recycle(&mut self.spare, std::mem::take(&mut self.current));
+        self.current = entries.sorted(&mut self.spare);
         self.at = 0;
         true
     }
 
-    /// A time before which [`pop`](Self::pop) has nothing.
+    /// A time before which no entry is due.
     #[inline]
     pub fn next_due(&self) -> Time {
-        self.quiet.unwrap_or_else(|| self.find_due())
+        self.none_due_before.unwrap_or_else(|| self.find_due())
     }
 
     fn find_due(&self) -> Time {
         let late = self.late.peek().map(|e| e.0.0);
-        let near = self.near.get(self.at).map(|e| entry(self.bucket, *e).0);
-        if let Some(due) = near.into_iter().chain(late).min() {
+        let current = self.current.get(self.at).map(|e| entry(self.bucket, *e).0);
+        if let Some(due) = current.into_iter().chain(late).min() {
             return due;
         }
         let open = (!self.open.1.is_empty()).then_some(self.open.0);
@@ -245,38 +246,38 @@ impl Timers {
         self.len == 0
     }
 
-    /// Drops stale entries, by number and index: after many early removals they may be the
-    /// majority.
+    /// Removes stale entries, identified by number and index: after many early removals they may be
+    /// the majority.
     pub fn retain(&mut self, mut lives: impl FnMut(u32, u32) -> bool) {
-        self.near.drain(..self.at);
+        self.current.drain(..self.at);
         self.at = 0;
         self.late.retain(|e| lives(e.0.1, e.0.2));
-        self.near.retain(|e| lives(e.1, e.2));
-        self.len = self.late.len() + self.near.len();
+        self.current.retain(|e| lives(e.1, e.2));
+        self.len = self.late.len() + self.current.len();
         for bucket in self.far.values_mut().chain([&mut self.open.1]) {
             let before = std::mem::take(bucket);
             for mut piece in before.full.into_iter().chain([before.last]) {
                 piece.retain(|e| lives(e.1, e.2));
                 self.len += piece.len();
-                bucket.join(piece);
+                bucket.append(piece);
             }
         }
         self.far.retain(|_, bucket| !bucket.is_empty());
         self.spare.clear();
     }
 
-    /// Bytes of the entries' memory.
+    /// Bytes of memory that the entries use.
     pub fn heap_bytes(&self) -> usize {
         let buckets = self.far.values().chain([&self.open.1]).map(Bucket::capacity);
-        let others = self.spare.iter().chain([&self.near]).map(Vec::capacity);
+        let others = self.spare.iter().chain([&self.current]).map(Vec::capacity);
         let entries = buckets.chain(others).sum::<usize>();
-        entries * size_of::<Far>() + self.late.capacity() * size_of::<Entry>()
+        entries * size_of::<BucketEntry>() + self.late.capacity() * size_of::<Entry>()
     }
 
-    /// The index of the `n`th entry after the next, if known: for prefetching.
+    /// The index of the `n`-th entry after the next one, if known; for prefetching.
     #[inline]
     pub fn ahead(&self, n: usize) -> Option<u32> {
-        self.near.get(self.at + n).map(|e| e.2)
+        self.current.get(self.at + n).map(|e| e.2)
     }
 }
 
@@ -302,7 +303,7 @@ mod tests {
     fn floods_fill_large_buckets() {
         let mut t = Timers::default();
         for n in 0..5_000_u64 {
-            // Backwards in time, forwards into the next bucket.
+            // Decreasing times in the first part, increasing ones in the next bucket.
             t.add(Time::from_nanos((1 << 40) - n as i64), n, n as u32);
             t.add(Time::from_nanos((1 << 40) + n as i64), 9_000 + n, n as u32);
         }
@@ -319,7 +320,7 @@ mod tests {
     }
 
     proptest! {
-        /// Entries fire in the order of a sorted set, entries of the past included.
+        /// Entries fire in the order of a sorted set, including entries in the past.
         #[test]
         fn as_a_sorted_set(
             steps in proptest::collection::vec((-400_i64..4_000, 0_i64..600, 1_usize..4), 1..60),

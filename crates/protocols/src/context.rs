@@ -497,7 +497,7 @@ impl Context<'_> {
             // An idle time one second shorter suffices, so that a query with one reply ends at the
             // first check.
             self.conn.set_timeout(every - 1);
-            self.conn.look_every = every;
+            self.conn.check_every = every;
         }
     }
 
@@ -521,7 +521,7 @@ impl Context<'_> {
         self.conn.files += 1;
         let id = self.add_file(start, ordinal);
         let (env, conn) = (&mut *self.env, &*self.conn);
-        if env.files.make_room(&mut env.logs, self.now, id, conn.is_global()) {
+        if env.files.discard_excess(&mut env.logs, self.now, id, conn.is_global()) {
             env.weirds.net(&mut env.logs, self.now, "files_limit_reached", "");
         }
         self.raise_file(id);

@@ -399,8 +399,8 @@ impl Session<'_> {
         // Idle checks that an analyzer requested remain until the next datagram, as in Zeek, even
         // if it is removed.
         let asks = |e: &Entry| checks_idleness(e.tag);
-        if conn.look_every > 0 && !self.stack.entries.iter().any(asks) {
-            conn.look_when_idle();
+        if conn.check_every > 0 && !self.stack.entries.iter().any(asks) {
+            conn.check_when_idle();
         }
         if self.stack.entries.iter().any(|e| e.is_detected) {
             self.for_each_of(

@@ -8,7 +8,7 @@ use std::sync::PoisonError;
 use foldhash::fast::RandomState;
 use gannet_base::UID_TEXT_MAX;
 use gannet_base::Uid;
-use gannet_engine::Births;
+use gannet_engine::ConnectionObserver;
 use hashbrown::HashSet;
 
 /// The text of a uid, zeros behind it.
@@ -55,8 +55,8 @@ impl Owned {
     }
 }
 
-impl Births for Owned {
-    fn began(&self, packet: u64, uid: Uid) {
+impl ConnectionObserver for Owned {
+    fn connection_began(&self, packet: u64, uid: Uid) {
         if self.packets.contains(&packet) {
             let (bytes, len) = uid.text();
             if let Some(uid) = bytes.get(..len).and_then(text) {

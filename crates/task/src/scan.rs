@@ -111,7 +111,7 @@ impl Scan {
         options.logs.format = Format::Packed;
         options.logs.outputs = vec![Arc::new(batches)];
         if let Some(part) = &part {
-            options.births = Some(part.owner.connections.clone());
+            options.connection_observer = Some(part.owner.connections.clone());
         }
         let stop = Arc::new(AtomicBool::new(false));
         let stops = Arc::clone(&stop);

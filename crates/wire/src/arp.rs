@@ -4,7 +4,7 @@ use crate::bytes;
 use crate::error::Error;
 use crate::error::Layer;
 
-/// Bytes before the addresses.
+/// Number of bytes before the addresses.
 const FIXED_LEN: usize = 8;
 
 mod field {
@@ -18,11 +18,11 @@ mod field {
 /// A request or reply, with addresses of any size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arp<'a> {
-    /// Kind of hardware address: 1 for Ethernet.
+    /// Hardware address type: 1 for Ethernet.
     pub hardware: u16,
-    /// Kind of protocol address, an EtherType: 0x0800 for IPv4.
+    /// Protocol address type, an EtherType: 0x0800 for IPv4.
     pub protocol: u16,
-    /// 1 asks, 2 answers.
+    /// Operation: 1 is a request, 2 a reply.
     pub operation: u16,
     /// Hardware address of the sender.
     pub sender_mac: &'a [u8],
@@ -48,7 +48,7 @@ impl Arp<'_> {
     }
 }
 
-/// Reads an ARP message.
+/// Parses an ARP message.
 ///
 /// # Errors
 /// `truncated_ARP` if the data ends before the header or its addresses do.
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_usual() {
+    fn usual_messages() {
         let from = [2, 0, 0, 0, 0, 1];
         let usual = |a: &Arp<'_>| a.is_usual(from);
         let a = arp(&REQUEST).unwrap();

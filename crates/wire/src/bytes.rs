@@ -1,6 +1,6 @@
 //! Big-endian reads at fixed offsets. Callers check the length of the header once, then read its
-//! fields with these functions. An offset outside the data reads as zero, so a wrong check gives a
-//! wrong field and never a panic.
+//! fields with these functions. An offset outside the data reads as zero, so a missing check causes
+//! a wrong field and never a panic.
 
 #[inline(always)]
 pub(crate) fn u8_at(data: &[u8], at: usize) -> u8 {
@@ -27,7 +27,7 @@ pub(crate) fn array_at<const N: usize>(data: &[u8], at: usize) -> Option<[u8; N]
     data.get(at..).and_then(|d| d.first_chunk::<N>()).copied()
 }
 
-/// The bytes from `at` on; none if there are fewer.
+/// The bytes from `at` on; empty if the data is shorter.
 #[inline(always)]
 pub(crate) fn from(data: &[u8], at: usize) -> &[u8] {
     data.get(at..).unwrap_or(&[])

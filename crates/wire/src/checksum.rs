@@ -1,4 +1,4 @@
-//! The Internet checksum (RFC 1071) over headers and payloads that were captured whole.
+//! The Internet checksum (RFC 1071) of headers and payloads that were captured completely.
 
 use gannet_base::Addr;
 
@@ -6,14 +6,14 @@ use crate::Ip;
 use crate::protocol;
 use crate::tunnel::port;
 
-/// The result of checking a checksum.
+/// The result of verifying a checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Checksum {
-    /// The checksum is correct (or absent, which UDP over IPv4 allows).
+    /// The checksum is correct, or absent, which UDP over IPv4 allows.
     Valid,
     /// The checksum is wrong.
     Invalid,
-    /// The capture holds too little of the packet to check it.
+    /// The capture contains too little of the packet to verify it.
     Unverifiable,
 }
 
@@ -23,8 +23,8 @@ impl Checksum {
     }
 }
 
-/// A running one's complement sum. Words are added in memory byte order: the sum of byte-swapped
-/// words is the byte-swapped sum, and the check only asks whether all bits are set.
+/// A running one's complement sum. Words are added in native byte order: the sum of byte-swapped
+/// words is the byte-swapped sum, and verification only tests whether all bits are set.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sum(u64);
 
@@ -35,7 +35,7 @@ impl Sum {
         self.0 = s + u64::from(carry);
     }
 
-    /// Adds bytes that start at an even offset; an odd last byte counts as padded with zero.
+    /// Adds bytes that start at an even offset; an odd last byte is padded with zero.
     #[inline]
     pub fn add(&mut self, data: &[u8]) {
         let (words, rest) = data.as_chunks::<8>();
@@ -49,7 +49,7 @@ impl Sum {
         self.add_word(u64::from_ne_bytes(last));
     }
 
-    /// Adds the pseudo header of RFC 9293 §3.1 (IPv4) or RFC 8200 §8.1 (IPv6). `len` is that
+    /// Adds the pseudo header of RFC 9293 §3.1 (IPv4) or RFC 8200 §8.1 (IPv6). `len` is the length
     /// of the transport header and its payload, in bytes.
     pub fn add_pseudo(&mut self, src: Addr, dst: Addr, protocol: u8, len: u32) {
         match (src.as_v4(), dst.as_v4()) {
@@ -74,7 +74,7 @@ impl Sum {
         let s = (self.0 >> 32) + (self.0 & 0xffff_ffff);
         let s = (s >> 32) + (s & 0xffff_ffff);
         let s = (s >> 16) + (s & 0xffff);
-        // At most 0x1_fffe remains, so one more round leaves sixteen bits.
+        // At most 0x1_fffe remains, so a second fold leaves sixteen bits.
         let s = (s >> 16) + (s & 0xffff);
         (s as u16).to_ne_bytes()
     }
@@ -85,14 +85,15 @@ impl Sum {
         [!a, !b]
     }
 
-    /// Whether bytes that include their checksum field have a valid sum.
+    /// Whether the sum of bytes that include their checksum field is valid.
     #[inline]
     pub fn fits(self) -> bool {
         self.fold() == [0xff, 0xff]
     }
 }
 
-/// Whether an IPv4 header, or any other bytes that include their checksum, has a valid sum.
+/// Whether the sum of an IPv4 header, or of other bytes that include their checksum field, is
+/// valid.
 #[inline]
 pub fn fits(data: &[u8]) -> bool {
     let mut sum = Sum::default();
@@ -109,13 +110,13 @@ fn with_pseudo(ip: &Ip<'_>, protocol: u8) -> Checksum {
     Checksum::of(sum.fits())
 }
 
-/// Checks the TCP checksum of an IP payload (RFC 9293 §3.1).
+/// Verifies the TCP checksum of an IP payload (RFC 9293 §3.1).
 pub fn tcp(ip: &Ip<'_>) -> Checksum {
     with_pseudo(ip, protocol::TCP)
 }
 
-/// Checks the UDP checksum of an IP payload (RFC 768; RFC 8200 §8.1). Over IPv4 a zero field means
-/// that the sender computed none; the same holds for VXLAN over IPv6 (RFC 6935 §5).
+/// Verifies the UDP checksum of an IP payload (RFC 768; RFC 8200 §8.1). Over IPv4 a zero field
+/// means that the sender computed none; the same holds for VXLAN over IPv6 (RFC 6935 §5).
 pub fn udp(ip: &Ip<'_>) -> Checksum {
     if ip.payload.len() < ip.transport_len() as usize {
         return Checksum::Unverifiable;
@@ -128,14 +129,15 @@ pub fn udp(ip: &Ip<'_>) -> Checksum {
     with_pseudo(ip, protocol::UDP)
 }
 
-/// Whether a datagram has the flag of VXLAN's header, and carries more of a frame than an Ethernet header.
+/// Whether a datagram has the flag of a VXLAN header, and more than an Ethernet header after it.
 pub fn may_be_vxlan(ip: &Ip<'_>) -> bool {
-    const LEAST: u32 = 8 + 8 + 14;
+    const MIN_LEN: u32 = 8 + 8 + 14;
     let flags = ip.payload.get(8).copied().unwrap_or_default();
-    ip.transport_len() > LEAST && flags & 0x08 != 0
+    ip.transport_len() > MIN_LEN && flags & 0x08 != 0
 }
 
-/// Checks the checksum of ICMP (RFC 792) or, with its pseudo header, ICMPv6 (RFC 4443 §2.3).
+/// Verifies the checksum of ICMP (RFC 792), or that of ICMPv6 with its pseudo header (RFC 4443
+/// §2.3).
 pub fn icmp(ip: &Ip<'_>) -> Checksum {
     if ip.protocol == protocol::ICMP6 {
         return with_pseudo(ip, protocol::ICMP6);
@@ -150,7 +152,7 @@ pub fn icmp(ip: &Ip<'_>) -> Checksum {
 mod tests {
     use super::*;
 
-    /// The sum as RFC 1071 writes it: sixteen bits at a time.
+    /// The sum computed as RFC 1071 describes it: sixteen bits at a time.
     fn plain(data: &[u8]) -> [u8; 2] {
         let mut s = 0u32;
         for p in data.chunks(2) {
@@ -181,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn vxlan_over_ipv6_may_do_without() {
+    fn vxlan_over_ipv6_needs_no_checksum() {
         let udp_of = |port: u16, flags: u8, frame: usize| {
             let len = (8 + 8 + frame) as u8;
             let mut p = vec![0x60, 0, 0, 0, 0, len, 17, 64];
@@ -204,7 +206,7 @@ mod tests {
             let mut s = Sum::default();
             s.add(&data);
             let (a, b) = (u16::from_be_bytes(s.fold()), u16::from_be_bytes(plain(&data)));
-            // Zero has two forms in one's complement; both sums are the same number.
+            // Zero has two representations in one's complement; modulo 0xffff both are equal.
             proptest::prop_assert_eq!(a % 0xffff, b % 0xffff);
         }
 

@@ -1,4 +1,4 @@
-//! One packet as one value: link layer, datagram, transport.
+//! A packet as a single value: link layer, IP datagram, transport.
 
 use crate::Error;
 use crate::Frame;
@@ -31,7 +31,7 @@ pub enum Contents<'a> {
     Datagram(Datagram<'a>),
     /// A datagram with an invalid IP header.
     Invalid(Error),
-    /// No IP: [`Frame::network`] has its bytes.
+    /// Not IP: [`Frame::network`] contains the bytes.
     Other,
 }
 
@@ -44,7 +44,7 @@ pub struct Datagram<'a> {
     pub transport: Transport<'a>,
 }
 
-/// The payload of a datagram.
+/// The transport of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport<'a> {
     /// TCP.
@@ -55,14 +55,14 @@ pub enum Transport<'a> {
     Icmp(Icmp<'a>),
     /// TCP, UDP or ICMP with an invalid header.
     Invalid(Error),
-    /// A fragment other than the first, which has no transport header.
+    /// A fragment other than the first one, which has no transport header.
     Fragment,
-    /// Anything else: [`Ip::payload`] has its bytes.
+    /// Another protocol: [`Ip::payload`] contains its bytes.
     Other,
 }
 
 impl<'a> Decoded<'a> {
-    /// The datagram, if there is a valid one.
+    /// The datagram, if it is valid.
     #[inline]
     pub fn datagram(&self) -> Option<&Datagram<'a>> {
         match &self.contents {
@@ -73,15 +73,15 @@ impl<'a> Decoded<'a> {
 }
 
 impl<'a> Contents<'a> {
-    /// An IP packet, as [`datagram`] reads it without a check of checksums.
+    /// Decodes an IP packet like [`datagram`], without verifying checksums.
     #[inline]
     pub fn of(data: &'a [u8], wire_len: u32) -> Self {
         Self::with(data, wire_len, &mut |_| {})
     }
 
     #[inline]
-    fn with(data: &'a [u8], wire_len: u32, odd: &mut impl FnMut(Error)) -> Self {
-        datagram_with(data, wire_len, false, odd).map_or_else(Self::Invalid, Self::Datagram)
+    fn with(data: &'a [u8], wire_len: u32, on_fault: &mut impl FnMut(Error)) -> Self {
+        datagram_with(data, wire_len, false, on_fault).map_or_else(Self::Invalid, Self::Datagram)
     }
 }
 
@@ -124,7 +124,8 @@ impl<'a> Transport<'a> {
     }
 }
 
-/// Decodes a captured packet of a link type. `wire_len` is its length on the wire, in bytes. Checksums are not verified.
+/// Decodes a captured packet of a link type. `wire_len` is its length on the wire, in bytes.
+/// Checksums are not verified.
 ///
 /// # Errors
 /// A fault of the link layer. Faults above it are in the value; those that do not stop the dissection are dropped:
@@ -134,7 +135,8 @@ pub fn decode(link_type: u16, data: &[u8], wire_len: u32) -> Result<Decoded<'_>,
     decode_with(link_type, data, wire_len, &mut |_| {})
 }
 
-/// Like [`decode`], and reports the faults that do not stop the dissection to `odd`, in order.
+/// Like [`decode`], and reports the faults that do not stop the dissection to `on_fault`, in packet
+/// order.
 ///
 /// # Errors
 /// As [`decode`].
@@ -143,17 +145,17 @@ pub fn decode_with<'a>(
     link_type: u16,
     data: &'a [u8],
     wire_len: u32,
-    odd: &mut impl FnMut(Error),
+    on_fault: &mut impl FnMut(Error),
 ) -> Result<Decoded<'a>, Error> {
-    let frame = link_with(link_type, data, wire_len, 0, odd)?;
+    let frame = link_with(link_type, data, wire_len, 0, on_fault)?;
     let contents = match frame.network {
-        Network::Ip(bytes) => Contents::with(bytes, frame.wire_len, odd),
+        Network::Ip(bytes) => Contents::with(bytes, frame.wire_len, on_fault),
         _ => Contents::Other,
     };
     Ok(Decoded { frame, contents })
 }
 
-/// Decodes an IP packet, as [`ip`](crate::ip()) does, and its transport.
+/// Decodes an IP packet like [`ip`](crate::ip()), and its transport.
 ///
 /// # Errors
 /// A fault of the IP headers. Faults of the transport are in the value.
@@ -162,7 +164,8 @@ pub fn datagram(data: &[u8], wire_len: u32, verify_checksum: bool) -> Result<Dat
     datagram_with(data, wire_len, verify_checksum, &mut |_| {})
 }
 
-/// Like [`datagram`], and reports the faults that do not stop the dissection to `odd`, in order.
+/// Like [`datagram`], and reports the faults that do not stop the dissection to `on_fault`, in packet
+/// order.
 ///
 /// # Errors
 /// As [`datagram`].
@@ -171,9 +174,9 @@ pub fn datagram_with<'a>(
     data: &'a [u8],
     wire_len: u32,
     verify_checksum: bool,
-    odd: &mut impl FnMut(Error),
+    on_fault: &mut impl FnMut(Error),
 ) -> Result<Datagram<'a>, Error> {
-    let ip = ip_with(data, wire_len, verify_checksum, odd)?;
+    let ip = ip_with(data, wire_len, verify_checksum, on_fault)?;
     Ok(Datagram { transport: Transport::of(&ip), ip })
 }
 
@@ -262,13 +265,13 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_read_behind_a_mobility_header() {
+    fn nothing_is_dissected_after_a_mobility_header() {
         let mut data = vec![0x60, 0, 0, 0, 0, 16, protocol::MOBILITY, 64];
         data.extend([[0x20; 16], [0x21; 16]].concat());
         data.extend([17, 0, 5, 0, 0, 0, 0, 0, 0, 53, 4, 210, 0, 8, 0, 0]);
-        let mut odd = Vec::new();
-        let datagram = datagram_with(&data, 56, false, &mut |error| odd.push(error)).unwrap();
-        assert_eq!((datagram.transport, odd.len()), (Transport::Other, 1));
+        let mut faults = Vec::new();
+        let datagram = datagram_with(&data, 56, false, &mut |error| faults.push(error)).unwrap();
+        assert_eq!((datagram.transport, faults.len()), (Transport::Other, 1));
     }
 
     #[test]
@@ -287,7 +290,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// A plain packet decodes as it does layer by layer, without a fault.
+        /// A plain packet decodes as in layer-by-layer dissection, without a fault.
         #[test]
         fn plain_as_layer_by_layer(
             version in select(vec![0x45_u8, 0x46, 0x55, 0x60, 0x6f]),
@@ -315,12 +318,12 @@ mod tests {
             data.extend(rest);
             let plain = plain_ipv4(&data, wire_len, verify).or(plain_ipv6(&data, wire_len));
             if let Some((ip, bytes)) = plain {
-                let mut odd = 0;
-                let frame = link_with(1, &data, wire_len, 0, &mut |_| odd += 1).unwrap();
-                let same = ip_with(bytes, frame.wire_len, verify, &mut |_| odd += 1).unwrap();
+                let mut faults = 0;
+                let frame = link_with(1, &data, wire_len, 0, &mut |_| faults += 1).unwrap();
+                let same = ip_with(bytes, frame.wire_len, verify, &mut |_| faults += 1).unwrap();
                 proptest::prop_assert_eq!(frame.network, Network::Ip(bytes));
                 proptest::prop_assert_eq!(frame.depth, PLAIN_LAYERS);
-                proptest::prop_assert_eq!((ip, odd), (same, 0));
+                proptest::prop_assert_eq!((ip, faults), (same, 0));
             }
         }
     }

@@ -9,11 +9,11 @@ pub type Hosts = (Addr, Addr);
 
 /// A fault of a packet.
 ///
-/// A function that fails returns one. Faults that do not stop the dissection go to the sink of the `_with` functions,
-/// in the order of the bytes that show them.
+/// A function that fails returns one. Faults that do not stop the dissection are passed to the sink
+/// of the `_with` functions, in the order of their bytes in the packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// There are more layers than [`MAX_DEPTH`] below this one, if there is one.
+    /// A layer exceeds [`MAX_DEPTH`]; the value is the last layer within it, if any.
     #[error("more than {MAX_DEPTH} layers")]
     TooDeep(Option<Layer>),
     /// The bytes end within the header of a layer.
@@ -31,25 +31,25 @@ pub enum Error {
     /// The bytes end within the LLC header of an IEEE 802.11 frame.
     #[error("truncated LLC header of IEEE 802.11")]
     TruncatedIeee80211Llc,
-    /// The bytes end within the header of a frame of an aggregate.
+    /// The bytes end within the header of a subframe of an aggregate.
     #[error("truncated header in an aggregate")]
     TruncatedSubframeHeader,
-    /// The bytes end within a frame of an aggregate.
+    /// The bytes end within a subframe of an aggregate.
     #[error("truncated frame in an aggregate")]
     TruncatedSubframe,
-    /// A frame of an aggregate is invalid, so that the frames after it are not read.
+    /// A subframe of an aggregate is invalid, so the subframes after it are not dissected.
     #[error("invalid frame in an aggregate")]
     InvalidSubframe,
-    /// The number in the field of the next protocol is neither an EtherType nor a length.
+    /// The value of the protocol type field is neither an EtherType nor a length.
     #[error("undefined protocol in {0}")]
     UndefinedProtocol(Layer),
     /// The payload of this layer is never dissected.
     #[error("payload of {0} is not dissected")]
     NotDissected(Layer),
-    /// There is no such version of a layer.
+    /// The version of a layer is unknown.
     #[error("unknown version {1} of {0}")]
     UnknownVersion(Layer, u8),
-    /// A third VLAN tag takes the place of the second.
+    /// A third VLAN tag replaces the second one.
     #[error("more than two VLAN tags")]
     ThirdVlan,
     /// A PPPoE frame is longer than its header says.
@@ -58,13 +58,14 @@ pub enum Error {
     /// A PPPoE frame is shorter than its header says.
     #[error("fewer bytes than the PPPoE header says")]
     PppoeTooShort,
-    /// A netfilter record has no packet.
+    /// A netfilter log record contains no packet.
     #[error("no packet in the NFLOG record")]
     NflogWithoutPacket,
-    /// A value of a netfilter record is shorter than its own header.
+    /// An attribute of a netfilter log record is shorter than its own header.
     #[error("NFLOG value shorter than its header")]
     NflogValueTooShort,
-    /// A value of a netfilter record, in bytes, is longer than the captured rest.
+    /// The length of an attribute of a netfilter log record exceeds the captured bytes; both in
+    /// bytes.
     #[error("NFLOG value of {0} bytes in {1}")]
     NflogValueTooLong(usize, usize),
     /// The total length of an IPv4 header is zero, as segmentation offload leaves it.
@@ -79,13 +80,13 @@ pub enum Error {
     /// The captured bytes end within the options of an IPv4 header.
     #[error("truncated IP options")]
     TruncatedIpOptions,
-    /// The length of an IPv4 header is less than that of its fixed part.
+    /// The header length of IPv4 is less than that of the fixed header.
     #[error("IP header shorter than its fixed part")]
     IpHeaderTooShort,
     /// The checksum of an IPv4 header is wrong.
     #[error("wrong IP checksum")]
     IpChecksum(Hosts),
-    /// A fault of the extension headers of IPv6, with the addresses up to it.
+    /// A fault of IPv6 extension headers, with the addresses known up to it.
     #[error("{0}")]
     Ipv6(Ipv6Fault, Hosts),
     /// The payload of a datagram is shorter than the header of its transport.
@@ -94,13 +95,13 @@ pub enum Error {
     /// The captured bytes end within the header of a transport.
     #[error("truncated {0} header")]
     TruncatedTransport(Layer),
-    /// The data offset of a TCP segment is inside of the fixed header.
+    /// The data offset of a TCP segment is less than the length of the fixed header.
     #[error("TCP header shorter than its fixed part")]
     TcpHeaderTooShort,
     /// The options of a TCP segment exceed the segment or the captured bytes.
     #[error("truncated TCP options")]
     TruncatedTcpOptions,
-    /// The length of a UDP header differs from that of the datagram, both in bytes.
+    /// The length field of UDP differs from the length by the IP header; both in bytes.
     #[error("UDP length {stated} in a datagram of {by_ip}")]
     UdpLen {
         /// By the length field.
@@ -108,40 +109,40 @@ pub enum Error {
         /// By the IP header.
         by_ip: i64,
     },
-    /// A message of multicast listener discovery ends within its address.
+    /// A multicast listener discovery message ends within its address.
     #[error("truncated multicast listener message")]
     TruncatedListener,
-    /// A multicast listener report has fewer bytes than its records need at least.
+    /// A multicast listener report is shorter than the minimum length of its records.
     #[error("truncated multicast listener report")]
     TruncatedListenerReport,
-    /// A record of a multicast listener report ends within its sources or data.
+    /// A record of a multicast listener report ends within its sources or its auxiliary data.
     #[error("truncated multicast address record")]
     TruncatedListenerRecord,
     /// The protocol type of enhanced GRE is not PPP.
     #[error("enhanced GRE with protocol type {0:#06x}")]
     EnhancedGreType(u16),
-    /// A GRE header has routing, which is deprecated.
+    /// A GRE header has the routing flag, which is deprecated.
     #[error("GRE with routing")]
     GreRouting,
     /// A GRE header has reserved flags.
     #[error("GRE with reserved flags")]
     GreFlags,
-    /// Enhanced GRE carries no IP.
+    /// Enhanced GRE carries something other than IP.
     #[error("enhanced GRE without IP")]
     GreWithoutIp,
-    /// A packet in a tunnel is not of the IP version that the tunnel announces.
+    /// The IP version of an inner packet is not the one that the tunnel announces.
     #[error("inner IP packet of another version")]
     InnerVersion,
-    /// A packet in a tunnel is shorter than its header says.
+    /// An inner packet is shorter than the length in its header.
     #[error("inner IP packet shorter than its header says")]
     InnerTooShort,
-    /// A packet in a tunnel is longer than its header says.
+    /// An inner packet is longer than the length in its header.
     #[error("inner IP packet longer than its header says")]
     InnerTooLong,
-    /// Nothing follows the header of a tunnel.
+    /// No payload follows the header of a tunnel.
     #[error("{0} without a packet")]
     EmptyTunnel(Layer),
-    /// Bytes follow a Teredo bubble.
+    /// A Teredo bubble has a payload.
     #[error("Teredo bubble with a payload")]
     TeredoBubblePayload,
     /// The bytes end within a Teredo origin indication.
@@ -155,13 +156,13 @@ pub enum Error {
     TruncatedTeredoIpv6,
 }
 
-/// What is wrong with extension headers of IPv6.
+/// A fault of IPv6 extension headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Ipv6Fault {
-    /// There is more than one routing header (RFC 8200 §4.1).
+    /// A second routing header (RFC 8200 §4.1).
     #[error("more than one IPv6 routing header")]
     SecondRouting,
-    /// There is a routing header of type 0, which is deprecated (RFC 5095).
+    /// A routing header of type 0, which is deprecated (RFC 5095).
     #[error("IPv6 routing header of type 0")]
     Routing0,
     /// The length of a routing header of type 0 is odd.
@@ -176,21 +177,21 @@ pub enum Ipv6Fault {
     /// A destination option exceeds its header.
     #[error("IPv6 destination option longer than its header")]
     DestOptionLen,
-    /// The length of a home address is not that of an address.
+    /// The length of a home address option is not that of an address.
     #[error("IPv6 home address with a wrong length")]
     HomeAddressLen,
-    /// There is more than one home address.
+    /// A second home address option.
     #[error("more than one IPv6 home address")]
     SecondHomeAddress,
     /// The checksum of a mobility header is wrong.
     #[error("wrong checksum of a mobility header")]
     MobilityChecksum,
-    /// A header follows a mobility header.
+    /// Another header follows a mobility header.
     #[error("payload after a mobility header")]
     MobilityPayload,
 }
 
-/// The protocols that the dissection reads.
+/// The protocols that the dissection parses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "names of protocols")]
 pub enum Layer {

@@ -6,7 +6,7 @@ use crate::error::Layer;
 use crate::ip::Ip;
 use crate::protocol;
 
-/// Bytes of the common header: type, code, checksum, and four that depend on the type.
+/// Length of the common header: type, code, checksum, and four bytes that depend on the type.
 const LEN: usize = 8;
 
 mod field {
@@ -29,15 +29,15 @@ pub struct Icmp<'a> {
     pub rest: u32,
     /// Whether this is ICMPv6.
     pub v6: bool,
-    /// What follows the common header, as far as captured.
+    /// The captured bytes after the common header.
     pub payload: &'a [u8],
-    /// Bytes of it on the wire.
+    /// Length of the payload on the wire.
     pub payload_len: u32,
 }
 
 impl Icmp<'_> {
-    /// The message type that answers this one; for one-way messages the code instead. With the
-    /// type it takes the place of ports in a connection's key.
+    /// The message type of the reply to this message; for one-way messages the code instead. Type
+    /// and counterpart replace the ports in a connection's key.
     pub fn counterpart(&self) -> Counterpart {
         let answer = if self.v6 { answer_v6(self.kind) } else { answer_v4(self.kind) };
         match answer {
@@ -48,17 +48,18 @@ impl Icmp<'_> {
 }
 
 impl Icmp<'_> {
-    /// Whether it reports an error and quotes the packet that it is about (RFC 792, RFC 4443).
+    /// Whether the message reports an error and quotes the packet that caused it (RFC 792, RFC
+    /// 4443).
     pub fn is_error(&self) -> bool {
         if self.v6 { self.kind < 128 } else { matches!(self.kind, 3 | 4 | 5 | 11 | 12) }
     }
 }
 
-/// Bytes of a multicast address record without its sources and data (RFC 3810 §5.2).
+/// Length of a multicast address record without sources and auxiliary data (RFC 3810 §5.2).
 const RECORD: usize = 4 + 16;
 
 impl Icmp<'_> {
-    /// The fault of a multicast listener report (RFC 2710, RFC 3810), if it has one.
+    /// The fault of a multicast listener report (RFC 2710, RFC 3810), if any.
     pub fn report_fault(&self) -> Option<Error> {
         if !self.v6 {
             return None;
@@ -91,12 +92,12 @@ impl Icmp<'_> {
     }
 }
 
-/// The value that takes the place of the responder's port.
+/// The value that replaces the responder's port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counterpart {
-    /// The answering type, or the code.
+    /// The message type of the reply, or the code.
     pub value: u8,
-    /// Whether nothing answers messages of this type.
+    /// Whether messages of this type have no reply.
     pub one_way: bool,
 }
 
@@ -137,7 +138,7 @@ fn answer_v6(kind: u8) -> Option<u8> {
     })
 }
 
-/// Reads the ICMP header of a datagram.
+/// Parses the ICMP header of a datagram.
 ///
 /// # Errors
 /// [`Error::DatagramTooShort`] if the IP payload is shorter than the header, and

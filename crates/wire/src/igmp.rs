@@ -4,62 +4,62 @@ use gannet_base::Addr;
 
 use crate::checksum;
 
-/// Kinds of messages (RFC 3376 section 4), by their numbers.
+/// Message types (RFC 3376 section 4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A router asks which groups have members.
+    /// Membership query of a router.
     Query,
-    /// A host is a member of a group, in version 1.
+    /// Membership report of version 1.
     Report1,
-    /// The same in version 2.
+    /// Membership report of version 2.
     Report2,
-    /// A host leaves a group.
+    /// Leave group.
     Leave,
-    /// A host lists groups with their sources.
+    /// Membership report of version 3, with group records.
     Report3,
 }
 
 /// A message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message<'a> {
-    /// Its kind.
+    /// The message type.
     pub kind: Kind,
-    /// The group; 0.0.0.0 for all. Reports of version 3 have none.
+    /// The group address; 0.0.0.0 for all groups, and in reports of version 3.
     pub group: Addr,
-    /// Whether its checksum is right.
+    /// Whether the checksum is correct.
     pub is_intact: bool,
-    /// The records of a report of version 3.
+    /// The group records of a report of version 3.
     pub records: Records<'a>,
 }
 
-/// Records of a report of version 3, all of them complete.
+/// The group records of a report of version 3, all of them complete.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Records<'a> {
     count: u16,
     bytes: &'a [u8],
 }
 
-/// What a host does with one group (RFC 3376 section 4.2.4).
+/// A group record (RFC 3376 section 4.2.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// The number of what it does.
+    /// Record type.
     pub kind: u8,
-    /// The group.
+    /// Multicast address.
     pub group: Addr,
-    /// Addresses of sources, four bytes each.
+    /// Source addresses, four bytes each.
     pub sources: &'a [u8],
-    /// Bytes of additional data, as the record has them.
+    /// Auxiliary data.
     pub data: &'a [u8],
 }
 
-/// Bytes of a message that has one group.
+/// Length of a message with a single group.
 const SHORT: usize = 8;
-/// Bytes of a query of version 3 ahead of its sources.
+/// Length of a query of version 3 before its source addresses.
 const QUERY: usize = 12;
 
 impl<'a> Message<'a> {
-    /// Reads a message; `None` where it is cut off, or of an unknown kind. As in Zeek, queries of versions 1 and 2 are too
-    /// short.
+    /// Parses a message; `None` if it is truncated or of an unknown type. Like Zeek, this rejects
+    /// queries of versions 1 and 2 as too short.
     pub fn parse(data: &'a [u8]) -> Option<Self> {
         let head = data.first_chunk::<SHORT>()?;
         let group = Addr::v4([head[4], head[5], head[6], head[7]]);
@@ -94,7 +94,7 @@ impl<'a> Message<'a> {
     }
 }
 
-/// Whether a checksum over these bytes is right; `None` where they are no pairs.
+/// Whether the checksum of these bytes is correct; `None` if their number is odd.
 fn is_intact(data: &[u8]) -> Option<bool> {
     data.len().is_multiple_of(2).then(|| checksum::fits(data))
 }
@@ -123,7 +123,7 @@ mod tests {
 
     use super::*;
 
-    /// A message with its checksum.
+    /// A message with its checksum set.
     fn sealed(mut message: Vec<u8>) -> Vec<u8> {
         let mut sum = checksum::Sum::default();
         sum.add(&message);
@@ -140,7 +140,7 @@ mod tests {
             assert_eq!((message.kind, message.is_intact), (kind, true));
             assert_eq!(message.group, Addr::v4([239, 1, 2, 3]));
             assert!(Message::parse(&bytes[..7]).is_none());
-            // Bytes behind the message do not count.
+            // Bytes after the message are ignored.
             let longer = [&bytes[..], b"behind"].concat();
             assert!(Message::parse(&longer).unwrap().is_intact);
             assert!(!Message::parse(&[&bytes[..7], b"x"].concat()).unwrap().is_intact);

@@ -12,7 +12,7 @@ use crate::ip::Fragment;
 use crate::ip::Ip;
 use crate::ip::UpperLayer;
 
-/// Bytes of a header without options.
+/// Length of a header without options.
 pub(crate) const MIN_LEN: usize = 20;
 
 mod field {
@@ -35,7 +35,7 @@ pub(crate) fn parse<'a>(
     data: &'a [u8],
     wire_len: u32,
     verify_checksum: bool,
-    odd: &mut impl FnMut(Error),
+    on_fault: &mut impl FnMut(Error),
 ) -> Result<Ip<'a>, Error> {
     let Some(head) = data.first_chunk::<MIN_LEN>() else {
         return Err(Error::Truncated(Layer::Ip));
@@ -45,10 +45,10 @@ pub(crate) fn parse<'a>(
     if total_len == 0 {
         let fault = Error::ZeroIpLen;
         if verify_checksum {
-            // Segmentation offload that leaves the length empty also leaves the checksum wrong.
+            // With segmentation offload, an empty length also makes the checksum wrong.
             return Err(fault);
         }
-        odd(fault);
+        on_fault(fault);
         total_len = data.len() as u32;
     }
     if wire_len < total_len {
@@ -96,9 +96,9 @@ pub(crate) fn parse<'a>(
     })
 }
 
-/// A datagram without options that is complete on the wire and no fragment, and whose header was
-/// captured: nearly all datagrams. [`ip`](crate::ip()) reports no fault of it. `None` for
-/// everything else.
+/// Parses the header of a plain datagram: complete on the wire, not fragmented, without options,
+/// and with a captured header, as nearly all datagrams are. [`ip`](crate::ip()) reports no fault of
+/// it. `None` for all others.
 #[inline]
 pub fn plain(data: &[u8], wire_len: u32, verify_checksum: bool) -> Option<Ip<'_>> {
     let (header, rest) = data.split_at_checked(MIN_LEN)?;
@@ -137,11 +137,11 @@ pub(crate) fn write_reassembled_header(header: &[u8], payload_len: usize, out: &
     out.extend_from_slice(header);
     // The field has sixteen bits: the length of a longer datagram is truncated.
     let total = (header.len() + payload_len) as u16;
-    put(out, start, field::TOTAL_LEN..field::TOTAL_LEN + 2, &total.to_be_bytes());
-    put(out, start, field::FLAGS_OFFSET..field::FLAGS_OFFSET + 2, &[0, 0]);
+    write_field(out, start, field::TOTAL_LEN..field::TOTAL_LEN + 2, &total.to_be_bytes());
+    write_field(out, start, field::FLAGS_OFFSET..field::FLAGS_OFFSET + 2, &[0, 0]);
 }
 
-pub(crate) fn put(out: &mut [u8], start: usize, field: Range<usize>, value: &[u8]) {
+pub(crate) fn write_field(out: &mut [u8], start: usize, field: Range<usize>, value: &[u8]) {
     if let Some(to) = out.get_mut(start + field.start..start + field.end) {
         to.copy_from_slice(value);
     }
@@ -183,7 +183,7 @@ mod tests {
         let mut d = datagram();
         d.extend_from_slice(&[0; 18]);
         assert_eq!(ip(&d, 46, true).unwrap().payload.len(), 8);
-        // A header with all lengths zero is rejected.
+        // A header whose lengths are all zero is rejected.
         d[3] = 20;
         let v = ip(&d, 46, false).unwrap();
         assert_eq!((v.payload.len(), v.payload_len, v.transport_len()), (26, 0, 26));
@@ -238,7 +238,7 @@ mod tests {
         whole.clear();
         v.write_reassembled_header(65_536 + 80, &mut whole);
         assert_eq!(whole[2..4], [0, 100], "sixteen bits");
-        // A set Don't Fragment bit alone makes no fragment.
+        // The Don't Fragment bit alone does not make a fragment.
         d[6..8].copy_from_slice(&[0x40, 0]);
         assert_eq!(ip(&d, 28, false).unwrap().fragment, None);
     }

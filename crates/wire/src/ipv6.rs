@@ -11,12 +11,12 @@ use crate::error::Layer;
 use crate::ip::Fragment;
 use crate::ip::Ip;
 use crate::ip::UpperLayer;
-use crate::ipv4::put;
+use crate::ipv4::write_field;
 use crate::protocol;
 
-/// Bytes of the fixed header.
+/// Length of the fixed header.
 const FIXED_LEN: usize = 40;
-/// Bytes of a fragment header.
+/// Length of a fragment header.
 const FRAGMENT_LEN: usize = 8;
 
 mod field {
@@ -27,7 +27,7 @@ mod field {
     pub(super) const DST: usize = 24;
 }
 
-/// Fields of extension headers, from the start of the header.
+/// Offsets of fields in extension headers.
 mod ext {
     pub(super) const NEXT: usize = 0;
     pub(super) const LEN: usize = 1;
@@ -37,18 +37,18 @@ mod ext {
     pub(super) const FRAGMENT_ID: usize = 4;
 }
 
-/// Option that names the home address (RFC 6275 §6.3).
+/// The home address option (RFC 6275 §6.3).
 const HOME_ADDRESS: u8 = 201;
 
-/// The headers as far as they were captured.
+/// The chain of headers, as far as captured.
 struct Chain {
     src: Addr,
     dst: Addr,
     len: usize,
-    /// The last header's type, and where it starts.
+    /// Type of the last header, and its offset.
     last: u8,
     last_at: usize,
-    /// Type of what follows the last header.
+    /// Type of the data after the last header.
     next: u8,
 }
 
@@ -57,12 +57,12 @@ pub(crate) fn parse<'a>(
     data: &'a [u8],
     wire_len: u32,
     verify_checksum: bool,
-    odd: &mut impl FnMut(Error),
+    on_fault: &mut impl FnMut(Error),
 ) -> Result<Ip<'a>, Error> {
     let Some(head) = data.first_chunk::<FIXED_LEN>() else {
         return Err(Error::Truncated(Layer::Ip));
     };
-    let chain = Chain::walk(head, data, odd);
+    let chain = Chain::walk(head, data, on_fault);
     let total_len = u32::from(bytes::u16_at(head, field::PAYLOAD_LEN)) + FIXED_LEN as u32;
     if wire_len < total_len {
         return Err(Error::IpTooLong);
@@ -96,13 +96,13 @@ pub(crate) fn parse<'a>(
             .then(|| fragment(bytes::from(header, chain.last_at))),
     };
     if ip.upper == UpperLayer::Mobility {
-        mobility(&ip, bytes::from(header, chain.last_at), verify_checksum, odd)?;
+        mobility(&ip, bytes::from(header, chain.last_at), verify_checksum, on_fault)?;
     }
     Ok(ip)
 }
 
-/// A datagram without extension headers that is complete on the wire: nearly all datagrams. [`ip`](crate::ip()) reports
-/// no fault of it. `None` for everything else.
+/// Parses the header of a plain datagram: complete on the wire and without extension headers, as
+/// nearly all datagrams are. [`ip`](crate::ip()) reports no fault of it. `None` for all others.
 #[inline]
 pub(crate) fn plain(data: &[u8], wire_len: u32) -> Option<Ip<'_>> {
     let (header, rest) = data.split_at_checked(FIXED_LEN)?;
@@ -130,7 +130,7 @@ pub(crate) fn plain(data: &[u8], wire_len: u32) -> Option<Ip<'_>> {
 
 impl Chain {
     #[inline]
-    fn walk(head: &[u8; FIXED_LEN], data: &[u8], odd: &mut impl FnMut(Error)) -> Self {
+    fn walk(head: &[u8; FIXED_LEN], data: &[u8], on_fault: &mut impl FnMut(Error)) -> Self {
         let mut chain = Self {
             src: Addr::v6(bytes::array_at(head, field::SRC).unwrap_or_default()),
             dst: Addr::v6(bytes::array_at(head, field::DST).unwrap_or_default()),
@@ -140,14 +140,14 @@ impl Chain {
             next: head[field::NEXT],
         };
         if is_extension(chain.next) {
-            chain.extensions(data, odd);
+            chain.extensions(data, on_fault);
         }
         chain
     }
 
-    /// Follows the headers until one is cut off, ends the chain, or leads out of it. Every
-    /// header has at least eight bytes, so `data` bounds the loop.
-    fn extensions(&mut self, data: &[u8], odd: &mut impl FnMut(Error)) {
+    /// Follows the chain until a header is truncated, ends the chain, or is no extension header.
+    /// Every header has at least eight bytes, so the length of `data` bounds the loop.
+    fn extensions(&mut self, data: &[u8], on_fault: &mut impl FnMut(Error)) {
         let mut home = false;
         let mut routed = false;
         while is_extension(self.next) {
@@ -158,7 +158,7 @@ impl Chain {
             let words = usize::from(rest[ext::LEN]);
             let len = match self.next {
                 protocol::IPV6_FRAGMENT => FRAGMENT_LEN,
-                // The payload starts after the sequence number; it cannot be read.
+                // The payload starts after the sequence number; it is encrypted.
                 protocol::ESP => 8,
                 protocol::AH => 8 + 4 * words,
                 _ => 8 + 8 * words,
@@ -169,19 +169,19 @@ impl Chain {
             self.len += len;
             self.next = if self.last == protocol::ESP { protocol::NONE } else { header[ext::NEXT] };
             match self.last {
-                protocol::IPV6_ROUTING => self.routing(header, &mut routed, odd),
-                protocol::IPV6_DEST_OPTIONS => self.dest_options(&header[2..], &mut home, odd),
+                protocol::IPV6_ROUTING => self.routing(header, &mut routed, on_fault),
+                protocol::IPV6_DEST_OPTIONS => self.dest_options(&header[2..], &mut home, on_fault),
                 protocol::IPV6_FRAGMENT | protocol::ESP | protocol::MOBILITY => return,
                 _ => {}
             }
         }
     }
 
-    /// With segments left, the last address of a known routing type is the destination.
-    fn routing(&mut self, header: &[u8], routed: &mut bool, odd: &mut impl FnMut(Error)) {
+    /// If segments are left, the last address of a known routing type is the destination.
+    fn routing(&mut self, header: &[u8], routed: &mut bool, on_fault: &mut impl FnMut(Error)) {
         if *routed {
-            // RFC 8200 §4.1: at most once.
-            return odd(self.fault(Ipv6Fault::SecondRouting));
+            // RFC 8200 §4.1: at most one routing header.
+            return on_fault(self.fault(Ipv6Fault::SecondRouting));
         }
         let len = header[ext::LEN];
         let left = header[ext::SEGMENTS_LEFT] > 0;
@@ -192,16 +192,16 @@ impl Chain {
                     if len.is_multiple_of(2) {
                         self.route_to(last, routed);
                     } else {
-                        odd(self.fault(Ipv6Fault::OddRouting0Len));
+                        on_fault(self.fault(Ipv6Fault::OddRouting0Len));
                     }
                 }
                 // Deprecated by RFC 5095.
-                odd(self.fault(Ipv6Fault::Routing0));
+                on_fault(self.fault(Ipv6Fault::Routing0));
             }
             2 if left && len == 2 => self.route_to(last, routed),
-            2 if left => odd(self.fault(Ipv6Fault::Routing2Len)),
+            2 if left => on_fault(self.fault(Ipv6Fault::Routing2Len)),
             2 => {}
-            other => odd(self.fault(Ipv6Fault::UnknownRouting(other))),
+            other => on_fault(self.fault(Ipv6Fault::UnknownRouting(other))),
         }
     }
 
@@ -212,7 +212,12 @@ impl Chain {
         }
     }
 
-    fn dest_options(&mut self, mut options: &[u8], home: &mut bool, odd: &mut impl FnMut(Error)) {
+    fn dest_options(
+        &mut self,
+        mut options: &[u8],
+        home: &mut bool,
+        on_fault: &mut impl FnMut(Error),
+    ) {
         while let Some((&kind, rest)) = options.split_first() {
             // Pad1 has neither length nor data.
             if kind == 0 {
@@ -221,15 +226,15 @@ impl Chain {
             }
             let split = rest.split_first().and_then(|(l, r)| r.split_at_checked(usize::from(*l)));
             let Some((value, rest)) = split else {
-                return odd(self.fault(Ipv6Fault::DestOptionLen));
+                return on_fault(self.fault(Ipv6Fault::DestOptionLen));
             };
             options = rest;
             if kind != HOME_ADDRESS {
                 continue;
             }
             match <[u8; 16]>::try_from(value) {
-                Err(_) => odd(self.fault(Ipv6Fault::HomeAddressLen)),
-                Ok(_) if *home => odd(self.fault(Ipv6Fault::SecondHomeAddress)),
+                Err(_) => on_fault(self.fault(Ipv6Fault::HomeAddressLen)),
+                Ok(_) if *home => on_fault(self.fault(Ipv6Fault::SecondHomeAddress)),
                 Ok(addr) => {
                     self.src = Addr::v6(addr);
                     *home = true;
@@ -258,22 +263,22 @@ fn is_extension(next: u8) -> bool {
 }
 
 fn fragment(header: &[u8]) -> Fragment {
-    let place = bytes::u16_at(header, ext::FRAGMENT_OFFSET);
+    let field = bytes::u16_at(header, ext::FRAGMENT_OFFSET);
     Fragment {
         id: bytes::u32_at(header, ext::FRAGMENT_ID),
-        offset: u32::from(place & 0xfff8),
-        more: place & 1 != 0,
+        offset: u32::from(field & 0xfff8),
+        more: field & 1 != 0,
         dont_fragment: false,
     }
 }
 
-/// RFC 6275 §6.1.1: the checksum with its pseudo header, and nothing after the header.
+/// RFC 6275 §6.1.1: verifies the checksum with its pseudo header, and that no header follows.
 #[cold]
 fn mobility(
     ip: &Ip<'_>,
     header: &[u8],
     verify_checksum: bool,
-    odd: &mut impl FnMut(Error),
+    on_fault: &mut impl FnMut(Error),
 ) -> Result<(), Error> {
     let hosts = (ip.src, ip.dst);
     if verify_checksum {
@@ -285,21 +290,21 @@ fn mobility(
         }
     }
     if ip.protocol != protocol::NONE {
-        odd(Error::Ipv6(Ipv6Fault::MobilityPayload, hosts));
+        on_fault(Error::Ipv6(Ipv6Fault::MobilityPayload, hosts));
     }
     Ok(())
 }
 
-/// Reports the faults of the headers of a tunnelled packet. A tunnel's check of such a packet calls
-/// this once, before the packet is [read](parse).
-pub(crate) fn look(data: &[u8], odd: &mut impl FnMut(Error)) {
+/// Reports the faults of the headers of an inner packet. The check of a tunnel's inner packet calls
+/// this once, before the packet is [parsed](parse).
+pub(crate) fn report_faults(data: &[u8], on_fault: &mut impl FnMut(Error)) {
     if let Some(head) = data.first_chunk::<FIXED_LEN>() {
-        Chain::walk(head, data, odd);
+        Chain::walk(head, data, on_fault);
     }
 }
 
-/// The protocol that the extension headers of a whole packet lead to, and the packet's length by
-/// the fixed header.
+/// The protocol after the extension headers of a packet, and the packet's length by the fixed
+/// header.
 pub(crate) fn outline(data: &[u8]) -> (u8, usize) {
     let Some(head) = data.first_chunk::<FIXED_LEN>() else { return (protocol::NONE, 0) };
     let chain = Chain::walk(head, data, &mut |_| {});
@@ -318,9 +323,8 @@ pub(crate) fn write_reassembled_header(
     out.extend_from_slice(bytes::cut(header, kept));
     // The field has sixteen bits: the length of a longer datagram is truncated.
     let len = (kept + payload_len).saturating_sub(FIXED_LEN) as u16;
-    put(out, start, field::PAYLOAD_LEN..field::PAYLOAD_LEN + 2, &len.to_be_bytes());
-    // The header before the fragment header now names the protocol that followed the fragment
-    // header.
+    write_field(out, start, field::PAYLOAD_LEN..field::PAYLOAD_LEN + 2, &len.to_be_bytes());
+    // The header before the fragment header gets the Next Header value of the fragment header.
     let mut at = field::NEXT;
     let mut end = FIXED_LEN;
     while end < kept {
@@ -330,7 +334,7 @@ pub(crate) fn write_reassembled_header(
         at = end + ext::NEXT;
         end += if kind == protocol::AH { 8 + 4 * words } else { 8 + 8 * words };
     }
-    put(out, start, at..at + 1, &[next]);
+    write_field(out, start, at..at + 1, &[next]);
 }
 
 #[cfg(test)]
@@ -340,7 +344,8 @@ mod tests {
 
     use super::*;
 
-    /// 2001:db8::1 → 2001:db8::2 with the given first header type and bytes after the header.
+    /// A packet from 2001:db8::1 to 2001:db8::2 with this Next Header value and these bytes after
+    /// the fixed header.
     fn packet(next: u8, rest: &[u8]) -> Vec<u8> {
         let mut p = vec![0x60, 0, 0, 0];
         p.extend_from_slice(&(rest.len() as u16).to_be_bytes());
@@ -404,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn routing_headers_lead_elsewhere() {
+    fn routing_headers_change_the_destination() {
         let mut r0 = vec![17, 2, 0, 1, 0, 0, 0, 0];
         r0.extend_from_slice(&[5; 16]);
         r0.extend_from_slice(&[0; 8]);

@@ -1,9 +1,10 @@
-//! One decode a packet, from the link layer to the transport, and views of tunnels.
+//! One decode per packet, from the link layer to the transport, and views of tunnels.
 //!
-//! [`decode`] turns a captured packet into one value, [`Decoded`]: its link layer, its [`Datagram`] and the
-//! [`Transport`] in that, as far as each is valid. Everything here is a view (a small `Copy` struct that borrows the
-//! captured bytes) or a pure function that makes one. Nothing here keeps state, allocates, reads a clock, panics or
-//! knows of connections. A caller that reports faults or enters tunnels calls the parts:
+//! [`decode`] turns a captured packet into a single value, [`Decoded`]: its link layer, its
+//! [`Datagram`] and the [`Transport`] of that, as far as each is valid. All functions return views
+//! (small `Copy` structs that borrow the captured bytes). This crate keeps no state, does not
+//! allocate, reads no clock, does not panic, and does not know connections. A caller that reports
+//! faults or enters tunnels calls the functions of single layers:
 //!
 //! ```text
 //! decode = link ──▶ Frame ──▶ datagram ──▶ Datagram { Ip, Transport }
@@ -11,13 +12,14 @@
 //!            └────── tunnel::{ip_in_ip, gre, teredo, ayiya, gtpv1, vxlan, geneve}
 //! ```
 //!
-//! [`plain_ipv4`] and [`plain_ipv6`] read the headers of the packets that nearly all are at once. [`Outline`] and
-//! [`Outline6`] have no more of a packet than its hosts and ports.
+//! [`plain_ipv4`] and [`plain_ipv6`] parse the headers of plain packets, which nearly all packets
+//! are, in one step. [`Outline`] and [`Outline6`] contain only the hosts and ports of a packet.
 //!
 //! A function checks the length of its header once; after that no field access can fail. A fault
-//! that stops the dissection is returned as an [`Error`]; faults that do not stop it go to the
-//! sink of the `_with` variants. Lengths come in pairs: slices hold the captured bytes, `_len`
-//! fields count the bytes on the wire, so captures cut by their snap length still count right.
+//! that stops the dissection is returned as an [`Error`]; faults that do not stop it are passed to
+//! the sink of the `_with` variants. Lengths come in pairs: slices contain the captured bytes,
+//! `_len` fields count the bytes on the wire, so counts are correct for packets truncated to the
+//! snap length.
 //!
 //! ```
 //! let packet = [
@@ -97,9 +99,9 @@ pub use tcp::urgent as tcp_urgent;
 pub use udp::Udp;
 pub use udp::udp;
 
-/// Most layers of one packet that are dissected, tunnels included. Beyond this the dissection stops
-/// with [`Error::TooDeep`].
+/// Maximum number of dissected layers of a packet, including those of tunnels. Beyond it the
+/// dissection stops with [`Error::TooDeep`].
 pub const MAX_DEPTH: u8 = 25;
 
-/// Most nested tunnels that are dissected. The caller stops beyond this.
+/// Maximum number of nested tunnels that are dissected. The caller must stop beyond it.
 pub const MAX_TUNNEL_DEPTH: u8 = 4;

@@ -1,4 +1,4 @@
-//! Hosts and ports at fixed offsets, for what is done before a packet is decoded.
+//! Hosts and ports at fixed offsets, used before a packet is decoded.
 
 use gannet_base::Addr;
 
@@ -7,7 +7,7 @@ use crate::link::IPV6;
 use crate::link_type;
 use crate::protocol;
 
-/// Bytes of Ethernet and IP, to the ports and behind them.
+/// Offsets of the ports, and lengths of Ethernet and IP headers with the ports.
 const PORTS_4: usize = 14 + 20;
 const PORTS_6: usize = 14 + 40;
 const LEN_4: usize = PORTS_4 + 4;
@@ -15,15 +15,15 @@ const LEN_6: usize = PORTS_6 + 4;
 
 const UDP_LEN: usize = 8;
 
-/// Protocol, hosts and ports of a TCP or UDP packet in an Ethernet frame: over IPv4 without options, and no fragment.
-/// No length or checksum that its headers state is checked, so it costs a few instructions: enough to assign a packet to
-/// a shard or to prefetch its connection. For packets that are [plain](crate::plain_ipv4) as well,
-/// [`decode`](crate::decode()) reads the same.
+/// Protocol, hosts and ports of a TCP or UDP packet in an Ethernet frame: over IPv4 without
+/// options, and not fragmented. It checks neither lengths nor checksums, so it costs a few
+/// instructions: enough to assign a packet to a shard or to prefetch its connection. For
+/// [plain](crate::plain_ipv4) packets it has the same values as [`decode`](crate::decode()).
 #[derive(Clone, Copy, Debug)]
 pub struct Outline<'a>(&'a [u8; LEN_4]);
 
 impl<'a> Outline<'a> {
-    /// The outline of a packet, if it is of that kind.
+    /// The outline of a packet; `None` for other kinds of packets.
     #[inline(always)]
     pub fn of(link_type: u16, data: &'a [u8]) -> Option<Self> {
         const TCP: u32 = protocol::TCP as u32;
@@ -65,12 +65,12 @@ impl<'a> Outline<'a> {
     }
 }
 
-/// The same over IPv6 without extension headers.
+/// Like [`Outline`], over IPv6 without extension headers.
 #[derive(Clone, Copy, Debug)]
 pub struct Outline6<'a>(&'a [u8; LEN_6]);
 
 impl<'a> Outline6<'a> {
-    /// The outline of a packet, if it is of that kind.
+    /// The outline of a packet; `None` for other kinds of packets.
     #[inline]
     pub fn of(link_type: u16, data: &'a [u8]) -> Option<Self> {
         let head: &[u8; LEN_6] = data.first_chunk()?;
@@ -140,7 +140,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Whatever is plain TCP or UDP has an outline, and it is that of the decoded packet.
+        /// Every plain TCP or UDP packet has an outline that equals the decoded packet.
         #[test]
         fn as_decoded(
             ethertype in select(vec![[8_u8, 0], [0x86, 0xdd]]),

@@ -26,7 +26,7 @@ pub const ESP: u8 = 50;
 pub const AH: u8 = 51;
 /// ICMPv6.
 pub const ICMP6: u8 = 58;
-/// Nothing follows.
+/// No next header.
 pub const NONE: u8 = 59;
 /// IPv6 destination options.
 pub const IPV6_DEST_OPTIONS: u8 = 60;

@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::error::Layer;
 use crate::ip::Ip;
 
-/// Bytes of a header without options.
+/// Length of a header without options.
 const MIN_LEN: usize = 20;
 
 mod field {
@@ -130,22 +130,23 @@ pub struct Tcp<'a> {
     pub dst_port: u16,
     /// Sequence number of the first byte (of the SYN, if set).
     pub seq: u32,
-    /// Next sequence number the sender expects, if ACK is set.
+    /// Next sequence number that the sender expects, if ACK is set.
     pub ack: u32,
     /// Control bits.
     pub flags: TcpFlags,
     /// Receive window, unscaled.
     pub window: u16,
-    /// The options, as [`options`] reads them.
+    /// The options, parsed by [`options`].
     pub options: &'a [u8],
-    /// The data, as far as captured.
+    /// The captured data.
     pub payload: &'a [u8],
-    /// Bytes of data on the wire.
+    /// Length of the data on the wire.
     pub payload_len: u32,
 }
 
 impl Tcp<'_> {
-    /// The fixed header of an IP payload, without options and data. Fields beyond the bytes are zero.
+    /// The fixed header of an IP payload, without options and data. Fields that were not captured
+    /// are zero.
     #[inline]
     pub fn fixed(data: &[u8]) -> Self {
         Self {
@@ -160,18 +161,18 @@ impl Tcp<'_> {
     }
 }
 
-/// The urgent pointer of an IP payload with a TCP header; it counts if URG is set.
+/// The urgent pointer of an IP payload with a TCP header; valid if URG is set.
 pub fn urgent(data: &[u8]) -> u16 {
     bytes::u16_at(data, field::URGENT)
 }
 
-/// Reads the TCP header of a datagram.
+/// Parses the TCP header of a datagram.
 ///
 /// # Errors
 /// [`Error::DatagramTooShort`] if the datagram is shorter than the fixed header, and
-/// [`Error::TruncatedTransport`] if the capture is. [`Error::TcpHeaderTooShort`] for a data offset inside of the fixed
-/// header, and [`Error::TruncatedTcpOptions`] for options that exceed the segment or the captured bytes: [`Tcp::fixed`]
-/// is complete then.
+/// [`Error::TruncatedTransport`] if the captured bytes are. [`Error::TcpHeaderTooShort`] for a data
+/// offset within the fixed header, and [`Error::TruncatedTcpOptions`] for options that exceed the
+/// segment or the captured bytes: [`Tcp::fixed`] is complete in these cases.
 #[inline]
 pub fn tcp<'a>(ip: &Ip<'a>) -> Result<Tcp<'a>, Error> {
     ip.check_transport(MIN_LEN, Layer::Tcp)?;
@@ -189,12 +190,12 @@ pub fn tcp<'a>(ip: &Ip<'a>) -> Result<Tcp<'a>, Error> {
     Ok(Tcp { options, payload, payload_len, ..Tcp::fixed(data) })
 }
 
-/// One option of a segment (kinds of the IANA registry).
+/// A TCP option (kinds of the IANA registry).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TcpOption<'a> {
-    /// Its kind: 2 for the maximum segment size, 3 for the window scale, …
+    /// Option kind: 2 for the maximum segment size, 3 for the window scale, …
     pub kind: u8,
-    /// Its value, without kind and length.
+    /// Option value, without kind and length.
     pub value: &'a [u8],
 }
 
@@ -204,13 +205,13 @@ impl TcpOption<'_> {
         (self.kind == 2 && self.value.len() == 2).then(|| bytes::u16_at(self.value, 0))
     }
 
-    /// Window scale (RFC 7323 §2), as written.
+    /// Window scale (RFC 7323 §2), not limited to the maximum of 14.
     pub fn window_scale(&self) -> Option<u8> {
         (self.kind == 3 && self.value.len() == 1).then(|| bytes::u8_at(self.value, 0))
     }
 }
 
-/// The options up to the end mark or the first that does not fit; no-operations left out.
+/// The options up to End of Option List or the first one that does not fit, without No-Operations.
 pub fn options(options: &[u8]) -> impl Iterator<Item = TcpOption<'_>> {
     let mut rest = options;
     std::iter::from_fn(move || {
@@ -274,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_that_do_not_hold() {
+    fn invalid_headers() {
         let p = segment(&SYN[..19]);
         let short = tcp(&ip(&p, p.len() as u32, false).unwrap()).unwrap_err();
         assert_eq!(short, Error::DatagramTooShort(Layer::Tcp));

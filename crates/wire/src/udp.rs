@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::error::Layer;
 use crate::ip::Ip;
 
-/// Bytes of the header.
+/// Length of the header.
 const LEN: usize = 8;
 
 mod field {
@@ -22,18 +22,18 @@ pub struct Udp<'a> {
     pub src_port: u16,
     /// Destination port.
     pub dst_port: u16,
-    /// The length field: header and data, as the sender says. Jumbograms and offload say 0.
+    /// The length field: length of header and data. 0 in jumbograms, and with segmentation offload.
     pub length: u16,
     /// The checksum field; [`crate::checksum::udp`] checks it.
     pub checksum: u16,
-    /// The data, as far as captured.
+    /// The captured data.
     pub payload: &'a [u8],
-    /// Bytes of data on the wire, by the length of the IP header.
+    /// Length of the data on the wire, by the length of the IP header.
     pub payload_len: u32,
 }
 
 impl Udp<'_> {
-    /// The fault of a length field that contradicts the IP header. The datagram is read
+    /// The fault of a length field that contradicts the IP header. The datagram is processed
     /// nevertheless.
     #[inline]
     pub fn len_fault(&self) -> Option<Error> {
@@ -42,15 +42,15 @@ impl Udp<'_> {
             .then(|| Error::UdpLen { stated: i64::from(self.length), by_ip })
     }
 
-    /// Bytes of data by the length field, which conn.log counts; negative where the field is
-    /// smaller than the header.
+    /// Length of the data by the length field, which conn.log counts; negative if the field is less
+    /// than the length of the header.
     #[inline]
     pub fn stated_len(&self) -> i32 {
         i32::from(self.length) - LEN as i32
     }
 }
 
-/// Reads the UDP header of a datagram.
+/// Parses the UDP header of a datagram.
 ///
 /// # Errors
 /// [`Error::DatagramTooShort`] if the IP payload is shorter than the header, and

@@ -1,6 +1,6 @@
-//! Every packet of the conformance captures, through every layer and tunnel: nothing panics, no
-//! view exceeds the captured bytes, and the faults of the lower layers are those that Zeek's weird.log
-//! of the capture names.
+//! Dissects every packet of the conformance captures through every layer and tunnel: no panic, no
+//! view exceeds the captured bytes, and the faults of the lower layers are those in the weird.log
+//! that Zeek writes for the capture.
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
@@ -22,7 +22,8 @@ use gannet_wire::tunnel;
 use gannet_wire::tunnel::Inner;
 use gannet_wire::tunnel::Refusal;
 
-/// Faults that depend on single packets, as Zeek names them: no state, no reassembly, no sampling.
+/// Faults that depend on single packets only, by Zeek's names: no state, no reassembly, no
+/// sampling.
 const COMPARED: &[&str] = &[
     "IPv4_min_header_size",
     "bad_TCP_header_len",
@@ -51,7 +52,7 @@ const COMPARED: &[&str] = &[
     "unknown_routing_type",
 ];
 
-/// The name of such a fault, and whether Zeek marks those in tunnels.
+/// The name of such a fault, and whether Zeek marks the name in tunnels.
 fn name_of(error: &Error) -> Option<(&'static str, bool)> {
     let name = match error {
         Error::TcpHeaderTooShort => return Some(("bad_TCP_header_len", false)),
@@ -109,9 +110,9 @@ impl Walk {
     }
 
     fn link(&mut self, link_type: u16, data: &[u8], wire_len: u32, tunnels: u8) {
-        let mut odd = Vec::new();
-        let frame = gannet_wire::link_with(link_type, data, wire_len, 0, &mut |w| odd.push(w));
-        odd.into_iter().for_each(|w| self.fault(w, tunnels));
+        let mut faults = Vec::new();
+        let frame = gannet_wire::link_with(link_type, data, wire_len, 0, &mut |w| faults.push(w));
+        faults.into_iter().for_each(|w| self.fault(w, tunnels));
         match frame {
             Err(w) => self.fault(w, tunnels),
             Ok(frame) => self.network(&frame, tunnels),
@@ -139,11 +140,11 @@ impl Walk {
     }
 
     fn ip(&mut self, data: &[u8], wire_len: u32, tunnels: u8) {
-        // The result must depend on the bytes alone, and a strict reading may fail.
+        // The result may only depend on the bytes, and strict parsing may fail.
         let _ = gannet_wire::ip(data, wire_len, true);
-        let mut odd = Vec::new();
-        let ip = gannet_wire::ip_with(data, wire_len, false, &mut |w| odd.push(w));
-        odd.into_iter().for_each(|w| self.fault(w, tunnels));
+        let mut faults = Vec::new();
+        let ip = gannet_wire::ip_with(data, wire_len, false, &mut |w| faults.push(w));
+        faults.into_iter().for_each(|w| self.fault(w, tunnels));
         let ip = match ip {
             Ok(ip) => ip,
             Err(w) => return self.fault(w, tunnels),
@@ -206,7 +207,8 @@ impl Walk {
             return;
         }
         let port = |p| src == p || dst == p;
-        // Every tunnel is tried on every payload; only the one expected on its port continues.
+        // Every tunnel parser is called for every payload; only the one expected on the port
+        // continues.
         let teredo = tunnel::teredo(data).map(|t| t.inner);
         let ayiya = tunnel::ayiya(data);
         let vxlan = tunnel::vxlan(data).map(|v| v.inner);
@@ -250,11 +252,11 @@ impl Walk {
     }
 }
 
-/// Bytes captured of a packet, and its length on the wire.
+/// The captured bytes of a packet, and its length on the wire.
 type Packet<'a> = (&'a [u8], u32);
 
-/// Link type and packets of a classic pcap file; `None` for others.
-/// Packets are cut to the file's snap length as libpcap does, and empty ones left out.
+/// Link type and packets of a classic pcap file; `None` for other formats. Like libpcap, this
+/// truncates packets to the snap length of the file; empty packets are skipped.
 fn pcap(file: &[u8]) -> Option<(u16, Vec<Packet<'_>>)> {
     let word: fn(&[u8], usize) -> Option<u32> = match file.first_chunk::<4>()? {
         [0xd4, 0xc3, 0xb2, 0xa1] | [0x4d, 0x3c, 0xb2, 0xa1] => {
@@ -269,7 +271,7 @@ fn pcap(file: &[u8]) -> Option<(u16, Vec<Packet<'_>>)> {
         0 => usize::MAX,
         len => len as usize,
     };
-    // The upper bits describe frame check sequences, which this reader ignores.
+    // The upper bits describe frame check sequences and are ignored here.
     let link_type = u16::try_from(word(file, 20)?).ok()?;
     let mut packets = Vec::new();
     let mut rest = file.get(24..)?;

@@ -1,5 +1,5 @@
-//! Reads headers that etherparse writes field by field, and compares what etherparse reads of
-//! random and truncated packets with these views.
+//! Parses headers written by etherparse and compares all fields, and compares how both libraries
+//! parse random and truncated packets.
 
 #![allow(clippy::unwrap_used, reason = "a panic here is the report")]
 
@@ -30,7 +30,7 @@ struct Made {
     ack: Option<u32>,
     window: u16,
     payload: Vec<u8>,
-    /// Bytes that the capture lacks.
+    /// Number of bytes that the capture lacks.
     cut: usize,
 }
 
@@ -154,7 +154,7 @@ proptest! {
     }
 
     #[test]
-    fn both_read_the_same_of_spoilt_packets(m in made(), spoil in vec((0usize..80, any::<u8>()), 0..4)) {
+    fn both_libraries_agree_on_damaged_packets(m in made(), spoil in vec((0usize..80, any::<u8>()), 0..4)) {
         let mut bytes = write(&m);
         for (at, b) in spoil {
             if let Some(byte) = bytes.get_mut(at) {
@@ -167,7 +167,8 @@ proptest! {
         if ip.fragment.is_some() || ip.total_len == 0 || ip.payload_len == 0 {
             return Ok(());
         }
-        // etherparse reads behind authentication headers of IPv4; gannet treats those as payload.
+        // etherparse parses headers after IPv4 authentication headers; gannet treats those as
+        // payload.
         if !matches!(ip.protocol, protocol::TCP | protocol::UDP) {
             return Ok(());
         }
@@ -207,7 +208,7 @@ proptest! {
     }
 
     #[test]
-    fn extension_headers_never_reach_beyond(first in any::<u8>(), rest in vec(prop_oneof![Just(0u8), Just(43), Just(44), Just(60), Just(51), any::<u8>()], 0..120)) {
+    fn extension_headers_stay_within_the_data(first in any::<u8>(), rest in vec(prop_oneof![Just(0u8), Just(43), Just(44), Just(60), Just(51), any::<u8>()], 0..120)) {
         let mut p = vec![0x60, 0, 0, 0, 0, rest.len() as u8, first, 9];
         p.extend_from_slice(&[7; 32]);
         p.extend_from_slice(&rest);

@@ -16,7 +16,7 @@ mod speed;
 /// Measure gannet on this machine: reading, dissecting, filtering, protocols, writing, and whole analyses
 ///
 /// Generated traffic is always measured, and traces in addition. Times are CPU time
-/// of the whole process: what else the machine does hardly shows.
+/// of the whole process, so that other load on the machine hardly shows.
 #[derive(Debug, clap::Args)]
 #[group(id = "bench")]
 #[command(args_conflicts_with_subcommands = true)]
@@ -30,7 +30,7 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 enum Benchmark {
     Dict(dict::Args),
-    /// Count allocations of the second half of fixed traffic: `KIND PACKETS ALLOCATIONS` a line
+    /// Count allocations in the second half of generated traffic: `KIND PACKETS ALLOCATIONS` a line
     Allocations,
     Ring(ring::Args),
     #[cfg(target_os = "linux")]

@@ -1,4 +1,4 @@
-//! `gannet bench ring`: words through a ring between two threads, each of them counted.
+//! `gannet bench ring`: the throughput of a ring between two threads.
 
 use std::time::Instant;
 
@@ -7,16 +7,16 @@ use gannet_pipeline::ring::Ring;
 
 use crate::out;
 
-/// Room in the ring, as dnsjit's channels have it by default.
-const ROOM: usize = 2048;
+/// Capacity of the ring in words: the default of dnsjit's channels.
+const CAPACITY: usize = 2048;
 
 /// Measure a ring between two threads
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Words a run
+    /// Number of words in a run
     #[arg(long, default_value_t = 20_000_000)]
     words: u64,
-    /// Runs, of which the best counts
+    /// Number of runs; the best counts
     #[arg(long, default_value_t = 5)]
     runs: usize,
 }
@@ -31,11 +31,14 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Words a second; an error where one is missing or out of order.
+/// Words per second of one run.
+///
+/// # Errors
+/// Where a word is missing or out of order.
 fn once(words: u64) -> anyhow::Result<f64> {
-    let ring = Ring::new(ROOM);
+    let ring = Ring::new(CAPACITY);
     let (taken, in_order, seconds) = std::thread::scope(|scope| {
-        let begun = Instant::now();
+        let started = Instant::now();
         let reader = scope.spawn(|| {
             let (mut taken, mut in_order) = (0, true);
             while let Some(word) = ring.take() {
@@ -51,7 +54,7 @@ fn once(words: u64) -> anyhow::Result<f64> {
         }
         ring.close();
         let (taken, in_order) = reader.join().unwrap_or_default();
-        (taken, in_order, begun.elapsed().as_secs_f64())
+        (taken, in_order, started.elapsed().as_secs_f64())
     });
     ensure!(taken == words && in_order, "{taken} of {words} words arrived");
     Ok(words as f64 / seconds)

@@ -10,7 +10,7 @@ use gannet_capture::LinkType;
 use gannet_capture::Reader;
 use gannet_live::Sender;
 
-/// Send the frames of an Ethernet capture on an interface, as they are: for links made for tests
+/// Send the frames of an Ethernet capture on an interface, unchanged: for test links
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The interface
@@ -19,16 +19,16 @@ pub(crate) struct Args {
     /// The capture
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Frames a second; by default as many as the interface takes
+    /// Frames per second; by default as many as the interface accepts
     #[arg(long, value_name = "N")]
     rate: Option<u32>,
-    /// End after N frames; shorter captures are sent again and again
+    /// End after N frames; shorter captures are repeated
     #[arg(long, value_name = "N")]
     frames: Option<u64>,
 }
 
-/// Frames are sent together that are due within this time.
-const STEP: Duration = Duration::from_millis(1);
+/// Frames that are due within this time are sent in one call.
+const BATCH_TIME: Duration = Duration::from_millis(1);
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let mut frames: Vec<Vec<u8>> = Vec::new();
@@ -47,16 +47,16 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let frames: Vec<&[u8]> = frames.iter().map(Vec::as_slice).collect();
     let sender = Sender::open(&args.interface)?;
     let all = args.frames.unwrap_or(frames.len() as u64);
-    let begun = Instant::now();
+    let started = Instant::now();
     let (mut sent, mut at) = (0_u64, 0);
     while sent < all {
         let due = match args.rate {
-            Some(rate) => ((begun.elapsed() + STEP).as_secs_f64() * f64::from(rate)) as u64,
+            Some(rate) => ((started.elapsed() + BATCH_TIME).as_secs_f64() * f64::from(rate)) as u64,
             None => u64::MAX,
         };
         let now = due.min(all).saturating_sub(sent).min(4096);
         if now == 0 {
-            thread::sleep(STEP);
+            thread::sleep(BATCH_TIME);
             continue;
         }
         let end = (at + now as usize).min(frames.len());
@@ -65,7 +65,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         sent += some.len() as u64;
         at = end % frames.len();
     }
-    let seconds = begun.elapsed().as_secs_f64();
+    let seconds = started.elapsed().as_secs_f64();
     let rate = sent as f64 / seconds;
     let terminal = crate::Terminal::new(false);
     terminal.note(&format_args!("sent {sent} frames in {seconds:.3} s, {rate:.0} a second"));

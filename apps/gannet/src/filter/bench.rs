@@ -1,4 +1,4 @@
-//! `gannet filter bench`: what a filter costs in each engine.
+//! `gannet filter bench`: the cost of a filter in each engine.
 
 use std::fmt::Write as _;
 use std::hint::black_box;
@@ -33,19 +33,19 @@ pub(super) struct Args {
     rounds: u32,
 }
 
-/// Bytes of a packet that are kept: headers, so that many packets stay in a cache.
-const KEPT: usize = 128;
+/// Number of bytes stored of each packet: headers only, so that many packets fit into a cache.
+const STORED_BYTES: usize = 128;
 
-/// Packets of a batch.
+/// Number of packets in a batch.
 const BATCH: usize = 1024;
 
-/// Packets that the kernel's test run is given, each by itself.
+/// Number of packets for the kernel's test run, each in a separate run.
 #[cfg(all(feature = "foreign", target_os = "linux"))]
-const TIMED: usize = 64;
+const KERNEL_PACKETS: usize = 64;
 
-/// Runs of each of them in the kernel.
+/// Number of runs of each packet in the kernel.
 #[cfg(all(feature = "foreign", target_os = "linux"))]
-const REPEAT: u32 = 2_000;
+const KERNEL_RUNS: u32 = 2_000;
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let terminal = Terminal::new(false);
@@ -86,8 +86,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     }
 }
 
-/// Packets from all over a stream of unknown length: every n-th, n doubled
-/// whenever there are too many.
+/// A sample over a whole stream of unknown length: every n-th packet, where n is doubled when the
+/// sample is full.
 struct Sample {
     packets: Vec<(Vec<u8>, u32)>,
     wanted: usize,
@@ -117,8 +117,8 @@ impl Sample {
                 self.stride *= 2;
             }
             if self.seen.is_multiple_of(self.stride) {
-                let kept = data.get(..KEPT).unwrap_or(data);
-                self.packets.push((kept.to_vec(), wire_len));
+                let stored = data.get(..STORED_BYTES).unwrap_or(data);
+                self.packets.push((stored.to_vec(), wire_len));
             }
         }
         self.seen += 1;
@@ -129,7 +129,7 @@ impl Sample {
     }
 }
 
-/// An engine that is measured.
+/// The measurement of an engine.
 struct Lane {
     kind: Kind,
     what: &'static str,
@@ -137,16 +137,16 @@ struct Lane {
     insns: usize,
     bytes: Option<usize>,
     engine: Box<dyn Engine>,
-    /// Of all rounds, in ns a packet.
+    /// Nanoseconds per packet of each round.
     times: Vec<f64>,
     matches: usize,
 }
 
 fn table(source: &Source, link_type: u16, sample: &Sample, rounds: u32) -> Result<String, String> {
     let views = sample.views();
-    let begun = Instant::now();
+    let started = Instant::now();
     let program = source.optimized(link_type)?;
-    let front = begun.elapsed();
+    let front = started.elapsed();
     let mut lanes = Vec::new();
     let mut missing = Vec::new();
     for kind in Kind::ALL.into_iter().filter(|k| *k != Kind::Linux) {
@@ -154,16 +154,16 @@ fn table(source: &Source, link_type: u16, sample: &Sample, rounds: u32) -> Resul
     }
     let mut theirs = None;
     if let Source::Expression(text, _) = source {
-        let begun = Instant::now();
+        let started = Instant::now();
         if let Some(program) = libpcap(text, link_type) {
-            theirs = Some((begun.elapsed(), program.insns().len()));
+            theirs = Some((started.elapsed(), program.insns().len()));
             lane(Kind::Libpcap, "its own program", &program, &mut lanes, &mut missing);
         }
     }
     let mut hits = Vec::new();
     for _ in 0..rounds {
         for lane in &mut lanes {
-            let begun = Instant::now();
+            let started = Instant::now();
             let mut matches = 0;
             if lane.kind == Kind::Batch {
                 for part in views.chunks(BATCH) {
@@ -175,7 +175,7 @@ fn table(source: &Source, link_type: u16, sample: &Sample, rounds: u32) -> Resul
                     matches += usize::from(lane.engine.run(black_box(*view)) != 0);
                 }
             }
-            lane.times.push(begun.elapsed().as_secs_f64() * 1e9 / views.len() as f64);
+            lane.times.push(started.elapsed().as_secs_f64() * 1e9 / views.len() as f64);
             lane.matches = matches;
         }
     }
@@ -193,11 +193,11 @@ fn table(source: &Source, link_type: u16, sample: &Sample, rounds: u32) -> Resul
         "\n{:<8} {:<16} {:>12} {:>6} {:>6} {:>10} {:>10} {:>10} {:>9}",
         "engine", "", "made in", "insns", "bytes", "ns/packet", "median", "matches", "libpcap:"
     );
-    let least = |l: &Lane| l.times.iter().copied().fold(f64::MAX, f64::min);
-    let measure = lanes.iter().filter(|l| l.kind == Kind::Libpcap).map(least);
+    let min = |l: &Lane| l.times.iter().copied().fold(f64::MAX, f64::min);
+    let measure = lanes.iter().filter(|l| l.kind == Kind::Libpcap).map(min);
     let measure = measure.fold(f64::MAX, f64::min);
     for lane in &mut lanes {
-        let best = least(lane);
+        let best = min(lane);
         lane.times.sort_unstable_by(f64::total_cmp);
         let median = lane.times.get(lane.times.len() / 2).copied().unwrap_or(best);
         let bytes = lane.bytes.map_or(String::new(), |b| b.to_string());
@@ -244,12 +244,12 @@ fn lane(
     lanes: &mut Vec<Lane>,
     missing: &mut Vec<(Kind, String)>,
 ) {
-    let begun = Instant::now();
+    let started = Instant::now();
     match kind.build(program) {
         Ok(engine) => lanes.push(Lane {
             kind,
             what,
-            compiled: begun.elapsed(),
+            compiled: started.elapsed(),
             insns: program.insns().len(),
             bytes: engine.code_bytes(),
             engine,
@@ -264,7 +264,7 @@ fn micros(time: Duration) -> String {
     format!("{:.1} µs", time.as_secs_f64() * 1e6)
 }
 
-/// The program of libpcap's own compiler. It takes minutes for long lists, which are left out.
+/// The program of libpcap's compiler. Long lists, for which it takes minutes, are left out.
 #[cfg(all(feature = "foreign", unix))]
 fn libpcap(text: &str, link_type: u16) -> Option<Program> {
     const LONGEST: usize = 4_000;
@@ -283,21 +283,21 @@ fn libpcap(_: &str, _: u16) -> Option<Program> {
 #[cfg(all(feature = "foreign", target_os = "linux"))]
 fn kernel(program: &Program, views: &[View<'_>]) -> Result<(f64, Duration), String> {
     use gannet_comparators::linux::Timed;
-    let begun = Instant::now();
+    let started = Instant::now();
     let timed = Timed::new(program).map_err(|e| e.to_string())?;
-    let compiled = begun.elapsed();
+    let compiled = started.elapsed();
     let empty = Program::from_text("ret #0").map_err(|e| e.to_string())?;
     let empty = Timed::new(&empty).map_err(|e| e.to_string())?;
-    let step = (views.len() / TIMED).max(1);
+    let step = (views.len() / KERNEL_PACKETS).max(1);
     let (mut sum, mut count) = (0.0, 0);
     // The kernel takes no frames without a whole Ethernet header.
     for view in views.iter().step_by(step).filter(|v| v.data().len() > 14) {
         let time = |timed: &Timed| -> Result<f64, String> {
-            let mut least = u32::MAX;
+            let mut min = u32::MAX;
             for _ in 0..3 {
-                least = least.min(timed.run(view.data(), REPEAT).map_err(|e| e.to_string())?.1);
+                min = min.min(timed.run(view.data(), KERNEL_RUNS).map_err(|e| e.to_string())?.1);
             }
-            Ok(f64::from(least))
+            Ok(f64::from(min))
         };
         sum += time(&timed)? - time(&empty)?;
         count += 1;

@@ -1,5 +1,5 @@
-//! `gannet filter test-protocol`: the options, words and exit codes of libpcap's `filtertest`, so
-//! that libpcap's own tests can judge this compiler.
+//! `gannet filter test-protocol`: the options, messages and exit codes of libpcap's `filtertest`, so
+//! that libpcap's own tests can be run with this compiler.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -20,7 +20,7 @@ use crate::out;
 use crate::outcome::Outcome;
 use crate::terminal::Terminal;
 
-/// Speak the options of libpcap's filtertest program, for libpcap's own tests.
+/// Accept the options of libpcap's filtertest program, for libpcap's own tests.
 #[derive(Debug, clap::Args)]
 #[command(disable_help_flag = true)]
 pub(super) struct Args {
@@ -39,23 +39,23 @@ each packet of a capture. -h this help, -d initializers in C, -l what only Linux
 the optimizer, -q without output.
 ";
 
-/// Of sysexits.h.
+/// `EX_USAGE` of sysexits.h.
 const USAGE_ERROR: u8 = 64;
 const DATA_ERROR: u8 = 65;
 const NO_INPUT: u8 = 66;
 
-/// The longest snapshot, and the default.
+/// The maximum and default snapshot length.
 const MAX_SNAPLEN: u32 = 262_144;
 
-/// EN10MB: the link type where a capture names none.
+/// The default link type, EN10MB.
 const ETHERNET: u16 = 1;
 
-/// The longest expression.
+/// Maximum length of an expression in bytes.
 const MAX_TEXT: u64 = 16 << 20;
 
-/// What the options ask for.
+/// The parsed options.
 #[derive(Debug)]
-struct Asked {
+struct TestOptions {
     options: Options,
     dump: u8,
     quiet: bool,
@@ -65,23 +65,23 @@ struct Asked {
     words: Vec<String>,
 }
 
-/// Why it ended, and with which code.
+/// Exit code and message of an early end.
 type Ended = (u8, String);
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    match asked(&args.args).and_then(|asked| answer(&asked)) {
+    match parse_options(&args.args).and_then(|options| answer(&options)) {
         Ok(text) => out::write(text.as_bytes()),
         Err((code, message)) => {
-            Terminal::new(false).say(&format_args!("filtertest: {message}"));
+            Terminal::new(false).print_lines(&format_args!("filtertest: {message}"));
             Ok(Outcome::Code(code))
         }
     }
 }
 
-/// Options as getopt(3) takes them.
-fn asked(args: &[OsString]) -> Result<Asked, Ended> {
+/// Parses options like getopt(3).
+fn parse_options(args: &[OsString]) -> Result<TestOptions, Ended> {
     let usage = |message: String| (USAGE_ERROR, message);
-    let mut asked = Asked {
+    let mut options = TestOptions {
         options: Options { snaplen: MAX_SNAPLEN, offline: false, ..Options::default() },
         dump: 1,
         quiet: false,
@@ -93,36 +93,36 @@ fn asked(args: &[OsString]) -> Result<Asked, Ended> {
     let mut args = args.iter().map(|a| a.to_string_lossy().into_owned());
     while let Some(arg) = args.next() {
         let Some(letters) = arg.strip_prefix('-').filter(|l| !l.is_empty()) else {
-            asked.words.push(arg);
+            options.words.push(arg);
             continue;
         };
         if letters == "-" {
-            asked.words.extend(args);
+            options.words.extend(args);
             break;
         }
         let mut letters = letters.chars();
         while let Some(letter) = letters.next() {
             match letter {
-                'h' => asked.help = true,
-                'd' => asked.dump += 1,
-                'O' => asked.options.optimize = false,
-                'l' => asked.options.kernel = true,
-                'q' => asked.quiet = true,
+                'h' => options.help = true,
+                'd' => options.dump += 1,
+                'O' => options.options.optimize = false,
+                'l' => options.options.kernel = true,
+                'q' => options.quiet = true,
                 'F' | 'm' | 's' | 'S' | 'r' => {
                     let rest: String = letters.by_ref().collect();
                     let value = if rest.is_empty() { args.next() } else { Some(rest) };
                     let value =
                         value.ok_or_else(|| usage(format!("option -{letter} wants a value")))?;
-                    asked.set(letter, value).map_err(usage)?;
+                    options.set(letter, value).map_err(usage)?;
                 }
                 _ => return Err(usage(format!("unknown option -{letter}\n{USAGE}"))),
             }
         }
     }
-    Ok(asked)
+    Ok(options)
 }
 
-impl Asked {
+impl TestOptions {
     fn set(&mut self, letter: char, value: String) -> Result<(), String> {
         match letter {
             'F' => self.expression = Some(value.into()),
@@ -130,7 +130,7 @@ impl Asked {
             'm' => {
                 let mask: Result<Ipv4Addr, _> = value.parse();
                 let mask: u32 = mask.map_err(|_| format!("invalid netmask {value}"))?.into();
-                // All ones mean an unknown mask.
+                // All ones stand for an unknown mask.
                 self.options.netmask = Some(mask).filter(|m| *m != u32::MAX);
             }
             's' => {
@@ -145,7 +145,7 @@ impl Asked {
         Ok(())
     }
 
-    /// The expression: from a file, without its comments, or what stands behind the options.
+    /// The expression: from a file, without comments, or the arguments after the options.
     fn text(&self, words: &[String]) -> Result<String, Ended> {
         let Some(path) = &self.expression else { return Ok(words.join(" ")) };
         let mut bytes = Vec::new();
@@ -161,44 +161,45 @@ impl Asked {
     }
 }
 
-/// What goes to standard output.
-fn answer(asked: &Asked) -> Result<String, Ended> {
-    if asked.help {
+/// The text for standard output.
+fn answer(options: &TestOptions) -> Result<String, Ended> {
+    if options.help {
         return Ok(USAGE.to_owned());
     }
-    match &asked.savefile {
-        Some(file) => applied(asked, file),
-        None => compiled(asked),
+    match &options.savefile {
+        Some(file) => applied(options, file),
+        None => compiled(options),
     }
 }
 
-fn compiled(asked: &Asked) -> Result<String, Ended> {
-    let (link, words) = asked.words.split_first().ok_or_else(|| (USAGE_ERROR, USAGE.to_owned()))?;
+fn compiled(options: &TestOptions) -> Result<String, Ended> {
+    let (link, words) =
+        options.words.split_first().ok_or_else(|| (USAGE_ERROR, USAGE.to_owned()))?;
     let named = dlt::by_name(&link.to_ascii_uppercase()).or_else(|| link.parse().ok());
     let link = named.ok_or_else(|| (USAGE_ERROR, format!("invalid data link type {link}")))?;
-    let text = asked.text(words)?;
-    let compiled = compile(&text, link, &asked.options, &*names())
+    let text = options.text(words)?;
+    let compiled = compile(&text, link, &options.options, &*names())
         .map_err(|e| (DATA_ERROR, e.message().to_owned()))?;
     let program = compiled.program();
-    Ok(match asked.dump {
-        _ if asked.quiet => String::new(),
+    Ok(match options.dump {
+        _ if options.quiet => String::new(),
         1 => format!("{program}\n"),
         2 => program.to_c(),
         _ => program.to_decimal(),
     })
 }
 
-fn applied(asked: &Asked, file: &Path) -> Result<String, Ended> {
+fn applied(options: &TestOptions, file: &Path) -> Result<String, Ended> {
     let failed = |e: gannet_capture::Error| (NO_INPUT, format!("Failed opening: {e}"));
     let mut reader = Reader::open(file).map_err(failed)?;
-    let text = asked.text(&asked.words)?;
+    let text = options.text(&options.words)?;
     // Interfaces of pcapng captures are declared before the first packet.
-    let mut begun = Reader::open(file).map_err(failed)?;
-    let _ = begun.next_batch().map_err(failed)?;
-    let interface = begun.interfaces().first();
+    let mut header_reader = Reader::open(file).map_err(failed)?;
+    let _ = header_reader.next_batch().map_err(failed)?;
+    let interface = header_reader.interfaces().first();
     let snaplen = interface.map(|i| i.snaplen).filter(|s| *s > 0).unwrap_or(MAX_SNAPLEN);
     let link = interface.map_or(ETHERNET, |i| dlt::of_file(i.link_type.0));
-    let options = Options { snaplen, offline: true, ..asked.options.clone() };
+    let options = Options { snaplen, offline: true, ..options.options.clone() };
     let compiled = compile(&text, link, &options, &*names())
         .map_err(|e| (DATA_ERROR, e.message().to_owned()))?;
     let mut out = String::new();
@@ -216,7 +217,7 @@ mod tests {
 
     fn of(args: &[&str]) -> Result<String, Ended> {
         let args: Vec<OsString> = args.iter().map(OsString::from).collect();
-        asked(&args).and_then(|asked| answer(&asked))
+        parse_options(&args).and_then(|options| answer(&options))
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Where packets go: a capture, or a row of captures.
+//! The output of packets: one capture, or a sequence of captures.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -18,18 +18,18 @@ use gannet_capture::Writer;
 use crate::paths;
 use crate::paths::InputFile;
 
-/// When a capture is long enough.
+/// The size at which a capture is completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Limit {
     Packets(u64),
-    /// Before compression.
+    /// Bytes before compression.
     Bytes(u64),
     /// Nanoseconds of packet time.
     Time(i64),
 }
 
 impl Limit {
-    /// From a number and what it counts: `1000 packets`, `100 MB`, `90 s`, `1 h`.
+    /// Parses a number and its unit: `1000 packets`, `100 MB`, `90 s`, `1 h`.
     pub(super) fn parse(number: &str, unit: &str) -> anyhow::Result<Self> {
         let n: u64 = number.parse().ok().filter(|n| *n > 0).with_context(|| {
             format!("--split takes a number above zero and what it counts, not '{number} {unit}'")
@@ -60,24 +60,24 @@ impl Limit {
     }
 }
 
-/// Bytes of a section's blocks that are in front of each of many captures.
+/// Maximum number of bytes of a section's blocks that are repeated in each capture.
 const MAX_SECTION: usize = 16 << 20;
 
-/// One capture or many.
+/// One capture, or a sequence of captures.
 pub(super) struct Sink {
     path: PathBuf,
     options: WriteOptions,
     limit: Option<Limit>,
-    /// Files that are read, and so cannot be written.
+    /// Input files, which must not be overwritten.
     inputs: Rc<[InputFile]>,
     writer: Option<Writer>,
-    /// Captures begun.
+    /// Number of captures created.
     count: u64,
-    /// When the current one is full, for limits of time.
+    /// End of the current capture, for limits of time.
     until: Time,
-    /// Blocks of the input that are no packets and still to be written.
+    /// Blocks of the input other than packets that are not written yet.
     blocks: VecDeque<Rc<Block>>,
-    /// Those of its section so far, for captures to come.
+    /// Such blocks of the current section, for later captures.
     section: Vec<Rc<Block>>,
 }
 
@@ -109,14 +109,14 @@ impl Sink {
         Ok(Writer::create(path, self.options.clone())?)
     }
 
-    /// A block of the input that is no packet.
+    /// Adds a block of the input other than a packet.
     pub(super) fn keep(&mut self, block: &Rc<Block>) {
         if self.options.as_blocks {
             self.blocks.push_back(Rc::clone(block));
         }
     }
 
-    /// Writes a packet; `block` is its own of a pcapng file, where that is to stay as it was.
+    /// Writes a packet; `block` is its pcapng block if that is to be written unchanged.
     pub(super) fn write(
         &mut self,
         packet: &Packet<'_>,
@@ -124,7 +124,7 @@ impl Sink {
     ) -> anyhow::Result<()> {
         self.write_blocks(packet.number)?;
         if let Some(limit) = self.limit {
-            self.turn(limit, packet)?;
+            self.start_next_if_full(limit, packet)?;
         }
         if let Some(writer) = &mut self.writer {
             match block.filter(|_| self.options.as_blocks) {
@@ -135,7 +135,7 @@ impl Sink {
         Ok(())
     }
 
-    /// Writes the blocks that stand before the packet of this number.
+    /// Writes the blocks that precede the packet of this number.
     fn write_blocks(&mut self, number: u64) -> anyhow::Result<()> {
         while let Some(block) = self.blocks.pop_front_if(|b| b.before < number) {
             if let Some(writer) = &mut self.writer {
@@ -154,8 +154,8 @@ impl Sink {
         Ok(())
     }
 
-    /// Goes on to the next capture where this packet is too much for the current one.
-    fn turn(&mut self, limit: Limit, packet: &Packet<'_>) -> anyhow::Result<()> {
+    /// Starts the next capture if this packet exceeds the limit of the current one.
+    fn start_next_if_full(&mut self, limit: Limit, packet: &Packet<'_>) -> anyhow::Result<()> {
         let full = match (&self.writer, limit) {
             (None, _) => true,
             (Some(w), Limit::Packets(n)) => w.packets() >= n,
@@ -172,7 +172,7 @@ impl Sink {
         }
         if let Limit::Time(span) = limit {
             let now = packet.time.as_nanos();
-            // Captures begin at multiples of the span behind the first packet.
+            // Captures start at multiples of the span after the first packet.
             let begin = if self.count == 0 { now } else { self.until.as_nanos() };
             let spans = now.saturating_sub(begin).div_euclid(span);
             let until = begin.saturating_add(spans.saturating_add(1).saturating_mul(span));
@@ -188,7 +188,7 @@ impl Sink {
         Ok(())
     }
 
-    /// Leaves what had the name before.
+    /// Discards the output: an existing file of this name stays.
     pub(super) fn discard(self) {
         if let Some(writer) = self.writer {
             writer.discard();
@@ -204,7 +204,7 @@ impl Sink {
     }
 }
 
-/// The path of a part: the number stands before the first suffix, `web-0001.pcap.gz`.
+/// The path of a capture of a sequence, with the number before the first suffix: `web-0001.pcap.gz`.
 fn numbered(path: &Path, number: u64) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let (stem, suffix) = match name.get(1..).and_then(|n| n.find('.')) {
@@ -214,10 +214,10 @@ fn numbered(path: &Path, number: u64) -> PathBuf {
     path.with_file_name(format!("{stem}-{number:04}{suffix}"))
 }
 
-/// How to write what comes from such files: times of a single pcap file are written as they were,
-/// so that its packets stay the same bytes.
+/// Options for writing packets of these files. The time precision of a single pcap file is kept, so that its packets
+/// stay the same bytes.
 pub(crate) fn like(files: &[PathBuf]) -> WriteOptions {
-    // Output of a pipe may be read while it grows.
+    // Output for the input of a pipe may be read while it grows.
     let at_once = !files.iter().all(|f| f.is_file() || f.is_dir());
     let mut options = WriteOptions { encoder_thread: true, at_once, ..WriteOptions::default() };
     if let [file] = files

@@ -24,14 +24,14 @@ use crate::names::System;
 use crate::outcome::Outcome;
 use crate::terminal::Terminal;
 
-/// Longer programs are no text of a program.
+/// Maximum size in bytes of the text of a program.
 const MAX_TEXT: u64 = 16 << 20;
 
 /// An expression or a program.
 #[derive(Clone, Debug)]
 pub(super) enum Source {
     Expression(String, Dialect),
-    /// For whatever packets there are.
+    /// A program for packets of any link type.
     Program(Program),
 }
 
@@ -53,7 +53,7 @@ pub(super) struct Input {
 }
 
 impl Input {
-    /// Opens both. An error is reported, and its outcome returned.
+    /// Opens the filter and the captures. Errors are reported, and their outcome is returned.
     pub(super) fn open(&self, terminal: &Terminal) -> Result<(Source, Stream), Outcome> {
         let (first, load) = (self.filter.as_deref().map(Path::new), self.load.as_deref());
         let (source, files) = match Source::of(first, &self.files, load, self.dialect.into()) {
@@ -77,15 +77,15 @@ impl Input {
     }
 }
 
-/// Names as this machine knows them, each looked up once.
+/// Names that this machine resolves, each once.
 pub(super) fn names() -> Arc<System> {
     static NAMES: OnceLock<Arc<System>> = OnceLock::new();
     Arc::clone(NAMES.get_or_init(|| Arc::new(System::new())))
 }
 
 impl Source {
-    /// Of the arguments of a command: where a program is loaded there is no expression, and what
-    /// is in its place is the first file.
+    /// Separates the arguments of a command: with a loaded program there is no expression, and the
+    /// first argument is a file.
     pub(super) fn of(
         first: Option<&Path>,
         files: &[PathBuf],
@@ -102,14 +102,13 @@ impl Source {
         Ok((Self::Program(load_program(program)?), files))
     }
 
-    /// The program for a link type numbered as in capture files, with what the interpreter, which
-    /// is the measure of all, takes: every test as it was written.
+    /// The unoptimised program for a link type, numbered as in capture files: the reference for all
+    /// engines.
     pub(super) fn plain(&self, link_type: u16) -> Result<Program, String> {
         self.compiled(link_type, false)
     }
 
-    /// The program that engines would run. Where the optimizer finds that nothing can match, one
-    /// that says so.
+    /// The optimised program. If the optimiser finds that nothing can match, it rejects all packets.
     pub(super) fn optimized(&self, link_type: u16) -> Result<Program, String> {
         match self.compiled(link_type, true) {
             Err(_) if self.compiled(link_type, false).is_ok() => {
@@ -133,7 +132,7 @@ impl Source {
     }
 }
 
-/// Reads a program and holds it to the kernel's rules.
+/// Reads a program and checks it with the kernel's rules.
 fn load_program(path: &Path) -> anyhow::Result<Program> {
     let name = || path.display().to_string();
     let size = fs::metadata(path).with_context(name)?.len();
@@ -144,7 +143,7 @@ fn load_program(path: &Path) -> anyhow::Result<Program> {
     Ok(program)
 }
 
-/// What picks packets, for any link type.
+/// Selects packets of any link type.
 pub(super) enum PacketPicker {
     Filter(Filter),
     Program(Box<dyn Engine>),
@@ -161,7 +160,7 @@ impl PacketPicker {
         })
     }
 
-    /// Replaces `hits` by the places of what matches among packets of one link type.
+    /// Replaces `hits` by the indices of matching packets, which all have one link type.
     pub(super) fn select(&self, link_type: u16, packets: &[View<'_>], hits: &mut Vec<u32>) {
         match self {
             Self::Filter(filter) => filter.select(link_type, packets, hits),
@@ -169,7 +168,7 @@ impl PacketPicker {
         }
     }
 
-    /// The filter, where there is one and it asks for something.
+    /// The filter, if there is one and it is not empty.
     pub(super) fn filter(&self) -> Option<&Filter> {
         match self {
             Self::Filter(filter) if !filter.is_empty() => Some(filter),

@@ -1,4 +1,4 @@
-//! `gannet filter verify`: every engine on every packet, and where they part.
+//! `gannet filter verify`: runs every engine on every packet and reports disagreements.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -22,20 +22,18 @@ use crate::terminal::Terminal;
 
 /// Run every engine on every packet, optimised and not, and report where they disagree.
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "The measure is the interpreter with every test as it was written. Where an \
+#[command(after_help = "The reference is the interpreter with the unoptimised program. Where an \
                         engine comes to another verdict, the packet's number and what both \
                         programs did are printed, and the exit code is 1.\n\n\
                         Examples:\n  gannet filter verify 'tcp port 80' trace.pcap\n  \
-                        gannet filter verify --theirs '1/2=1/3&&1>4/5&&1>6/7' trace.pcap\n  \
-                        gannet filter verify --load program.bpf trace.pcap"
-)]
+                        gannet filter verify --libpcap_programs '1/2=1/3&&1>4/5&&1>6/7' trace.pcap\n  \
+                        gannet filter verify --load program.bpf trace.pcap")]
 pub(super) struct Args {
     #[command(flatten)]
     input: Input,
-    /// Compare with the programs of libpcap's own compiler, too
+    /// Also compare with the programs of libpcap's compiler
     #[arg(long, conflicts_with = "load")]
-    theirs: bool,
+    libpcap_programs: bool,
     /// Stop after this many packets
     #[arg(long, value_name = "N")]
     packets: Option<u64>,
@@ -51,10 +49,10 @@ struct Runner {
     matches: u64,
 }
 
-/// All engines for packets of a link type; the first is the measure.
+/// All engines for packets of a link type; the first is the reference.
 struct Suite {
     runners: Vec<Runner>,
-    /// Engines that there are not, and why.
+    /// Missing engines, with the reason.
     missing: Vec<(Kind, &'static str, String)>,
 }
 
@@ -68,7 +66,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let mut suites: HashMap<u16, Result<Suite, String>> = HashMap::new();
     let mut outcome = Outcome::Done;
     let limit = args.packets.unwrap_or(u64::MAX - 1);
-    while stop.asked().is_none() {
+    while stop.requested().is_none() {
         match stream.next_batch() {
             Ok(Some(batch)) => {
                 for (link_type, from, mut views) in runs(&batch) {
@@ -76,7 +74,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
                     views.truncate(usize::try_from((limit + 1).saturating_sub(first)).unwrap_or(0));
                     let suite = suites
                         .entry(link_type)
-                        .or_insert_with(|| Suite::new(&source, link_type, args.theirs));
+                        .or_insert_with(|| Suite::new(&source, link_type, args.libpcap_programs));
                     if let Ok(suite) = suite
                         && let Some((place, runner)) = suite.packets(&views)
                         && let Some(packet) = batch.get(from + place)
@@ -100,10 +98,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     }
     let mut types: Vec<_> = suites.into_iter().collect();
     types.sort_unstable_by_key(|(link_type, _)| *link_type);
-    let mut told = String::new();
+    let mut report = String::new();
     for (link_type, suite) in &types {
         match suite {
-            Ok(suite) => suite.tell(*link_type, &mut told),
+            Ok(suite) => suite.tell(*link_type, &mut report),
             Err(error) => {
                 terminal.warning(&format_args!("packets of link type {link_type}: {error}"));
             }
@@ -113,16 +111,16 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     if all_refused && !types.is_empty() {
         outcome = outcome.max(Outcome::NoCapture);
     }
-    Ok(stop.asked().unwrap_or(outcome.max(out::write(told.as_bytes())?)))
+    Ok(stop.requested().unwrap_or(outcome.max(out::write(report.as_bytes())?)))
 }
 
 impl Suite {
-    fn new(source: &Source, link_type: u16, theirs: bool) -> Result<Self, String> {
+    fn new(source: &Source, link_type: u16, libpcap_programs: bool) -> Result<Self, String> {
         let plain = Arc::new(source.plain(link_type)?);
         let mut programs = vec![("as written", plain)];
         if let Source::Expression(text, _) = source {
             programs.push(("optimised", Arc::new(source.optimized(link_type)?)));
-            if theirs {
+            if libpcap_programs {
                 for (what, optimize) in [("libpcap's", false), ("libpcap's, optimised", true)] {
                     let program = libpcap(text, link_type, optimize)?;
                     programs.push((what, Arc::new(program)));
@@ -148,7 +146,7 @@ impl Suite {
         Ok(suite)
     }
 
-    /// Runs all engines; gives the place of the first packet on which one disagrees, and which.
+    /// Runs all engines; returns the index of the first packet on which one disagrees, and the index of that engine.
     fn packets(&mut self, views: &[View<'_>]) -> Option<(usize, usize)> {
         let mut first: Option<(usize, usize)> = None;
         let mut expected = Vec::new();
@@ -183,7 +181,7 @@ impl Suite {
         let right = measure.engine.run(view);
         let verdict = u32::from(right == 0);
         let says = |v: u32| if v == 0 { "rejects" } else { "accepts" };
-        let mut told = format!(
+        let mut report = format!(
             "packet {}, link type {}, {} bytes of {}:\n",
             packet.number,
             packet.link_type.0,
@@ -192,41 +190,44 @@ impl Suite {
         );
         for (line, bytes) in packet.data.chunks(16).enumerate().take(64) {
             let hex: Vec<String> = bytes.iter().map(|b| format!("{b:02x}")).collect();
-            let _ = writeln!(told, "  {:04x}  {}", 16 * line, hex.join(" "));
+            let _ = writeln!(report, "  {:04x}  {}", 16 * line, hex.join(" "));
         }
         for (runner, verdict) in [(measure, right), (other, verdict)] {
             let (kind, what) = (runner.kind.name(), runner.what);
-            let _ = writeln!(told, "\n{kind} {} it, with the program {what}:", says(verdict));
+            let _ = writeln!(report, "\n{kind} {} it, with the program {what}:", says(verdict));
             for line in trace(&runner.program, view).to_string().lines() {
-                let _ = writeln!(told, "  {line}");
+                let _ = writeln!(report, "  {line}");
             }
         }
         if (trace(&other.program, view).verdict != 0) != (verdict != 0) {
             let _ = writeln!(
-                told,
+                report,
                 "\nThe last are the steps of the interpreter with that program: {} itself does \
                  not tell its steps.",
                 other.kind.name()
             );
         }
-        told
+        report
     }
 
-    fn tell(&self, link_type: u16, told: &mut String) {
-        let _ = writeln!(told, "link type {link_type}:");
-        let _ =
-            writeln!(told, "  {:<8} {:<20} {:>12} {:>12}", "engine", "program", "packets", "match");
+    fn tell(&self, link_type: u16, report: &mut String) {
+        let _ = writeln!(report, "link type {link_type}:");
+        let _ = writeln!(
+            report,
+            "  {:<8} {:<20} {:>12} {:>12}",
+            "engine", "program", "packets", "match"
+        );
         for r in &self.runners {
             let (kind, what) = (r.kind.name(), r.what);
-            let _ = writeln!(told, "  {kind:<8} {what:<20} {:>12} {:>12}", r.packets, r.matches);
+            let _ = writeln!(report, "  {kind:<8} {what:<20} {:>12} {:>12}", r.packets, r.matches);
         }
         for (kind, what, why) in &self.missing {
-            let _ = writeln!(told, "  {:<8} {what:<20} skipped: {why}", kind.name());
+            let _ = writeln!(report, "  {:<8} {what:<20} skipped: {why}", kind.name());
         }
     }
 }
 
-/// What libpcap's compiler makes of an expression.
+/// The program of libpcap's compiler for an expression.
 #[cfg(all(feature = "foreign", unix))]
 fn libpcap(text: &str, link_type: u16, optimize: bool) -> Result<Program, String> {
     let link = gannet_filter::dlt::of_file(link_type);

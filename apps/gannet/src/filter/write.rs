@@ -1,4 +1,4 @@
-//! Packets that match, written and counted.
+//! Writes and counts matching packets.
 
 use std::ffi::OsStr;
 use std::ffi::OsString;
@@ -74,7 +74,7 @@ pub(super) struct Args {
     quiet: bool,
 }
 
-/// A filter, and where its packets go.
+/// A filter and the output of its packets.
 struct Output {
     picker: PacketPicker,
     sink: Option<Sink>,
@@ -122,7 +122,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
             outputs.iter_mut().flat_map(|o| &mut o.sink).for_each(|sink| sink.keep(&block));
         }
     };
-    while stop.asked().is_none() {
+    while stop.requested().is_none() {
         match stream.next_batch() {
             Ok(Some(batch)) => {
                 if packets == 0
@@ -146,8 +146,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
                 }
             }
             Ok(None) => break,
-            // Standard input that ends because of a signal looks cut.
-            Err(_) if stop.asked().is_some() => {}
+            // Standard input that ends because of a signal looks truncated.
+            Err(_) if stop.requested().is_some() => {}
             Err(error) => {
                 terminal.error(&error);
                 outcome = outcome.max(Outcome::of(&error, true));
@@ -156,8 +156,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
         terminal.progress(&stream);
     }
     terminal.end();
-    if args.stats || terminal.is_watched() {
-        terminal.say(&summary(stream.packets(), &outputs, &write));
+    if args.stats || terminal.is_terminal() {
+        terminal.print_lines(&summary(stream.packets(), &outputs, &write));
     }
     keep(&mut outputs);
     if extra > 0 && args.write.iter().any(|p| Format::of_name(p) == Format::Pcap) {
@@ -172,10 +172,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
         ));
     }
     outcome = outcome.max(finish(outputs, packets, args.count, &terminal)?);
-    Ok(stop.asked().unwrap_or(outcome))
+    Ok(stop.requested().unwrap_or(outcome))
 }
 
-/// Where `--split` cuts files.
+/// The limit of `--split`.
 fn limit(args: &Args) -> Result<Option<Limit>, String> {
     match args.split.as_slice() {
         [number, unit] => Limit::parse(number, unit).map(Some).map_err(|error| error.to_string()),
@@ -183,7 +183,7 @@ fn limit(args: &Args) -> Result<Option<Limit>, String> {
     }
 }
 
-/// The filters, or why one of them does not apply to the files.
+/// The filters, or the reason why one of them does not apply to the files.
 fn pickers(sources: &[Source], files: &[PathBuf]) -> Result<Vec<PacketPicker>, String> {
     let picker = |source| PacketPicker::new(source).map_err(|error| explained(&error, source));
     let pickers = sources.iter().map(picker).collect::<Result<Vec<_>, _>>()?;
@@ -195,7 +195,7 @@ fn pickers(sources: &[Source], files: &[PathBuf]) -> Result<Vec<PacketPicker>, S
     Ok(pickers)
 }
 
-/// Why a filter is refused, and what was probably meant where it is the name of a file.
+/// The reason why a filter is refused, with a hint if it is the name of a file.
 fn explained(error: &gannet_filter::Error, source: &Source) -> String {
     match source {
         Source::Expression(text, _) if Path::new(text).exists() => {
@@ -205,7 +205,7 @@ fn explained(error: &gannet_filter::Error, source: &Source) -> String {
     }
 }
 
-/// Opens the file of each filter, if there is one. `has_blocks` says whether there are blocks other than packets to keep.
+/// Opens the output file of each filter, if there is one. `has_blocks` is true if blocks other than packets are copied.
 fn open(
     pickers: Vec<PacketPicker>,
     write: &[PathBuf],
@@ -226,8 +226,8 @@ fn open(
     outputs.collect()
 }
 
-/// Ends the files, those of filters that did not apply without a trace. `prints_counts` says whether to print how many
-/// packets each filter matched.
+/// Completes the files; those of filters that did not apply are discarded. `prints_counts` is true to print the number
+/// of packets that each filter matched.
 fn finish(
     outputs: Vec<Output>,
     packets: u64,
@@ -257,7 +257,7 @@ fn finish(
     Ok(outcome)
 }
 
-/// Why a filter does not apply to a pcap file from a pipe, whose first packet determines its link
+/// The reason why a filter does not apply to a pcap file from a pipe, whose first packet determines the link
 /// type.
 fn refusal(outputs: &[Output], files: &[PathBuf], batch: &Batch<'_>) -> Option<String> {
     let first = batch.get(0).filter(|first| files.len() == 1 && first.format == Format::Pcap)?;
@@ -268,7 +268,7 @@ fn refusal(outputs: &[Output], files: &[PathBuf], batch: &Batch<'_>) -> Option<S
     filters.find_map(|filter| unanswered::refusal(filter, first.link_type))
 }
 
-/// The filters and the files.
+/// The filters, the input files and the output files.
 fn sources(args: &Args) -> anyhow::Result<(Vec<Source>, Vec<PathBuf>, Vec<PathBuf>)> {
     let (filter, more) = words(args)?;
     let (sources, files) = if args.expression.is_empty() {
@@ -281,7 +281,7 @@ fn sources(args: &Args) -> anyhow::Result<(Vec<Source>, Vec<PathBuf>, Vec<PathBu
             .iter()
             .map(|e| Source::Expression(e.clone(), args.dialect.into()))
             .collect();
-        // What is in the place of a filter is a file.
+        // The argument in the place of a filter is a file.
         (sources, filter.iter().map(PathBuf::from).chain(more).collect())
     };
     anyhow::ensure!(!files.is_empty(), "no capture is named: give a file, or - for standard input");
@@ -303,7 +303,7 @@ fn sources(args: &Args) -> anyhow::Result<(Vec<Source>, Vec<PathBuf>, Vec<PathBu
     Ok((sources, files, write))
 }
 
-/// The filter and the captures, as they stand there or behind -r.
+/// The filter and the captures, as positional arguments or with -r.
 fn words(args: &Args) -> anyhow::Result<(Option<OsString>, Vec<PathBuf>)> {
     if args.read.is_empty() {
         return Ok((args.filter.clone(), args.files.clone()));
@@ -316,12 +316,12 @@ fn words(args: &Args) -> anyhow::Result<(Option<OsString>, Vec<PathBuf>)> {
         alone || words.is_empty(),
         "with -r, the filter is in -e or --load, and no other words are there"
     );
-    // With other filters, what is in the place of one is a capture.
+    // With -e, the argument in the place of a filter is a capture.
     let filter = if alone { words.join(OsStr::new(" ")) } else { first.into() };
     Ok((Some(filter), if alone { args.read.clone() } else { files.to_vec() }))
 }
 
-/// Where the packets go: where no file is named, to standard output, which a terminal cannot show.
+/// The outputs of packets: standard output if no file is given, unless it is a terminal.
 fn outputs(args: &Args, filters: usize, is_terminal: bool) -> anyhow::Result<Vec<PathBuf>> {
     let stdout = Path::new("-");
     let implied = args.write.is_empty() && !args.count && filters == 1;
@@ -334,7 +334,7 @@ fn outputs(args: &Args, filters: usize, is_terminal: bool) -> anyhow::Result<Vec
     Ok(write)
 }
 
-/// What was done, in words.
+/// The message with the numbers of packets read and written.
 fn summary(read: u64, outputs: &[Output], write: &[PathBuf]) -> String {
     let mut text = format!("{} packets read", HumanCount(read));
     for (at, output) in outputs.iter().enumerate() {
@@ -349,7 +349,7 @@ fn summary(read: u64, outputs: &[Output], write: &[PathBuf]) -> String {
 }
 
 impl Output {
-    /// Takes the packets of a batch whose places behind `from` are given.
+    /// Writes packets of a batch: those with these indices after `from`.
     fn take(&mut self, batch: &Batch<'_>, from: usize, hits: &[u32]) -> anyhow::Result<()> {
         self.count += hits.len() as u64;
         if let Some(sink) = &mut self.sink {
@@ -364,7 +364,7 @@ impl Output {
     }
 }
 
-/// The packets of a batch in runs of one link type: the type, where the run begins, and views.
+/// Divides the packets of a batch into runs of one link type: the type, the index of the first packet, and views.
 pub(super) fn runs<'a>(batch: &Batch<'a>) -> Vec<(u16, usize, Vec<View<'a>>)> {
     let mut runs: Vec<(u16, usize, Vec<View<'a>>)> = Vec::new();
     for (at, packet) in batch.iter().enumerate() {
@@ -381,7 +381,7 @@ pub(super) fn runs<'a>(batch: &Batch<'a>) -> Vec<(u16, usize, Vec<View<'a>>)> {
     runs
 }
 
-/// The numbers below a count that are not in a list, which is in order.
+/// The numbers below `count` that are not in the sorted list `hits`.
 fn others(hits: &[u32], count: u32) -> Vec<u32> {
     let mut hits = hits.iter().peekable();
     (0..count).filter(|n| hits.next_if_eq(&n).is_none()).collect()

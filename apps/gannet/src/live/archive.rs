@@ -1,6 +1,6 @@
-//! What becomes of rotated files: moved, compressed, given to a program, and removed in the end.
+//! Processes rotated files: moves and compresses them, runs a program for each, and removes old ones.
 //!
-//! A thread of its own does this, so that a slow disk or program holds nothing up.
+//! This runs in a thread of its own, so that a slow disk or program does not delay the capture.
 
 use std::fs;
 use std::fs::File;
@@ -27,7 +27,7 @@ use super::args::Compress;
 use super::times;
 use super::times::Keep;
 
-/// What is done with rotated files.
+/// The processing of rotated files.
 pub(crate) struct Archive {
     folder: PathBuf,
     to: Option<String>,
@@ -36,12 +36,12 @@ pub(crate) struct Archive {
     logs: Vec<&'static str>,
 }
 
-/// What may change while the sensor runs.
+/// Rules that may change while the sensor runs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rules(Arc<Mutex<(Option<Compress>, Vec<Keep>)>>);
 
 impl Rules {
-    /// Takes over what the options say.
+    /// Sets the rules from the options.
     pub(crate) fn set(&self, args: &Args) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) =
             (args.rotate_compress, args.keep.clone());
@@ -56,10 +56,10 @@ impl Rules {
     }
 }
 
-/// Whether a postprocessor can be run at all.
+/// Checks that a postprocessor can be executed.
 ///
 /// # Errors
-/// If it cannot: why, in words.
+/// The reason why it cannot.
 pub(crate) fn check_program(program: &Path) -> Result<(), String> {
     let is_executable =
         |path: &Path| path.metadata().map(|m| m.is_file() && m.permissions().mode() & 0o111 != 0);
@@ -80,12 +80,12 @@ pub(crate) fn check_program(program: &Path) -> Result<(), String> {
     Err(format!("--postprocessor {}: {why}", program.display()))
 }
 
-/// A program may take this long for a file.
-const PATIENCE: Duration = Duration::from_secs(600);
-/// A program that fails is run again, as often as this.
-const TRIES: u32 = 3;
-/// What a file is called that is not complete yet.
-const UNFINISHED: &str = "tmp";
+/// Maximum run time of a program.
+const TIMEOUT: Duration = Duration::from_secs(600);
+/// Maximum number of runs of a program that fails.
+const MAX_TRIES: u32 = 3;
+/// Extension of incomplete files.
+const INCOMPLETE: &str = "tmp";
 
 impl Archive {
     pub(crate) fn new(args: &Args, rules: Rules, folder: &Path, logs: Vec<&'static str>) -> Self {
@@ -98,7 +98,7 @@ impl Archive {
         }
     }
 
-    /// Takes files until there are no more.
+    /// Processes files until the senders are dropped.
     pub(crate) fn work(&self, files: &Receiver<CompletedFile>) {
         self.remove_old();
         while let Ok(file) = files.recv() {
@@ -115,11 +115,11 @@ impl Archive {
         if let Some(template) = &self.to {
             let folder = PathBuf::from(times::expand(template, file.opened));
             fs::create_dir_all(&folder)?;
-            let to = free(&folder.join(path.file_name().unwrap_or_default()));
+            let to = unused_path(&folder.join(path.file_name().unwrap_or_default()));
             move_file(&path, &to)?;
             path = to;
         }
-        // Parquet is compressed inside.
+        // Parquet files are compressed already.
         let is_text = path.extension().is_some_and(|e| e == "log" || e == "json");
         if let Some(how) = self.rules.compress().filter(|_| is_text) {
             path = compress(&path, how)?;
@@ -130,16 +130,16 @@ impl Archive {
         Ok(())
     }
 
-    /// Runs the program with Zeek's arguments; the file stays, also if the program fails.
+    /// Runs the program with Zeek's arguments. The file stays, even if the program fails.
     fn run(&self, program: &Path, path: &Path, file: &CompletedFile) {
-        for attempt in 1..=TRIES {
+        for attempt in 1..=MAX_TRIES {
             let mut command = Command::new(program);
             command.arg(path).arg(&file.log);
             command.args([times::for_programs(file.opened), times::for_programs(file.closed)]);
             command.args([if file.terminating { "1" } else { "0" }, "ascii"]);
             command.stdin(Stdio::null()).stdout(Stdio::null());
             let failed = match command.spawn() {
-                Ok(mut child) => loop_until_done(&mut child),
+                Ok(mut child) => wait_for(&mut child),
                 Err(error) => Some(error.to_string()),
             };
             let Some(failed) = failed else { return };
@@ -148,7 +148,7 @@ impl Archive {
         }
     }
 
-    /// Removes the oldest rotated files, as far as limits ask for it.
+    /// Removes the oldest rotated files beyond the limits.
     fn remove_old(&self) {
         let limits = self.rules.keep();
         if limits.is_empty() {
@@ -183,7 +183,7 @@ impl Archive {
         }
     }
 
-    /// Rotated files below a folder. What has another name is not touched.
+    /// Collects the rotated files below a folder. Files with other names are left alone.
     fn rotated(&self, folder: &Path, depth: u32, files: &mut Vec<(SystemTime, PathBuf, u64)>) {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             let Ok(about) = entry.metadata() else { continue };
@@ -200,7 +200,7 @@ impl Archive {
         }
     }
 
-    /// `conn.2026-11-23-17-00-00.log.gz`.
+    /// Whether this is the name of a rotated file, like `conn.2026-11-23-17-00-00.log.gz`.
     fn is_rotated(&self, name: &str) -> bool {
         let Some((log, rest)) = name.split_once('.') else { return false };
         let Some((stamp, _)) = rest.split_once('.') else { return false };
@@ -214,7 +214,7 @@ impl Archive {
     }
 }
 
-/// The folder below which all folders of a template are.
+/// The part of a template before its first placeholder: the folder that contains all of its folders.
 pub(crate) fn root(template: &str) -> PathBuf {
     let fixed = template.split('%').next().unwrap_or_default();
     let root = match fixed.rsplit_once('/') {
@@ -226,14 +226,14 @@ pub(crate) fn root(template: &str) -> PathBuf {
     PathBuf::from(if root.is_empty() { "." } else { root })
 }
 
-/// Waits for a program; why it failed, if it did.
-fn loop_until_done(child: &mut std::process::Child) -> Option<String> {
-    let begun = Instant::now();
+/// Waits for a program and returns the reason of a failure.
+fn wait_for(child: &mut std::process::Child) -> Option<String> {
+    let started = Instant::now();
     loop {
         match child.try_wait() {
             Ok(Some(status)) if status.success() => return None,
             Ok(Some(status)) => return Some(status.to_string()),
-            Ok(None) if begun.elapsed() < PATIENCE => thread::sleep(Duration::from_millis(20)),
+            Ok(None) if started.elapsed() < TIMEOUT => thread::sleep(Duration::from_millis(20)),
             Ok(None) => {
                 let _ = child.kill();
                 let _ = child.wait();
@@ -244,8 +244,8 @@ fn loop_until_done(child: &mut std::process::Child) -> Option<String> {
     }
 }
 
-/// The same path, or one with a number where it is taken.
-fn free(path: &Path) -> PathBuf {
+/// The path itself, or one with a number if the path exists.
+fn unused_path(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let named = |n: u32| match n {
         0 => path.to_owned(),
@@ -257,28 +257,28 @@ fn free(path: &Path) -> PathBuf {
     (0..).map(named).find(|path| !path.exists()).unwrap_or_else(|| path.to_owned())
 }
 
-/// Renames a file; to another file system it is copied.
+/// Renames a file, or copies it to another file system.
 fn move_file(from: &Path, to: &Path) -> io::Result<()> {
     match fs::rename(from, to) {
         Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
-            let unfinished = unfinished(to);
-            fs::copy(from, &unfinished)?;
-            File::open(&unfinished)?.sync_all()?;
-            fs::rename(&unfinished, to)?;
+            let incomplete = incomplete(to);
+            fs::copy(from, &incomplete)?;
+            File::open(&incomplete)?.sync_all()?;
+            fs::rename(&incomplete, to)?;
             fs::remove_file(from)
         }
         renamed => renamed,
     }
 }
 
-fn unfinished(path: &Path) -> PathBuf {
+fn incomplete(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".");
-    name.push(UNFINISHED);
+    name.push(INCOMPLETE);
     name.into()
 }
 
-/// Compresses a file and removes it once the other one is complete.
+/// Compresses a file, and removes it when the compressed file is complete.
 fn compress(path: &Path, how: Compress) -> io::Result<PathBuf> {
     let mut name = path.as_os_str().to_owned();
     name.push(match how {
@@ -288,8 +288,8 @@ fn compress(path: &Path, how: Compress) -> io::Result<PathBuf> {
     let to = PathBuf::from(name);
     let mut from = File::open(path)?;
     let modified = from.metadata()?.modified()?;
-    let unfinished = unfinished(&to);
-    let output = File::create(&unfinished)?;
+    let incomplete = incomplete(&to);
+    let output = File::create(&incomplete)?;
     let output = match how {
         Compress::Gzip => {
             let mut encoder = flate2::write::GzEncoder::new(output, flate2::Compression::default());
@@ -304,16 +304,16 @@ fn compress(path: &Path, how: Compress) -> io::Result<PathBuf> {
     };
     let mut output = output;
     output.flush()?;
-    // By this time `--keep` counts the age.
+    // `--keep` computes the age from this time.
     let _ = output.set_modified(modified);
     output.sync_all()?;
-    fs::rename(&unfinished, &to)?;
+    fs::rename(&incomplete, &to)?;
     fs::remove_file(path)?;
     Ok(to)
 }
 
-/// A thread that takes files. Its end is waited for with [`join`](thread::JoinHandle::join) once the sender of files
-/// is dropped.
+/// Starts the thread that processes files. It ends when all senders of files are dropped; wait for it with
+/// [`join`](thread::JoinHandle::join).
 pub(crate) fn start(
     archive: Archive,
     files: Receiver<CompletedFile>,
@@ -321,7 +321,7 @@ pub(crate) fn start(
     thread::Builder::new().name("archive".into()).spawn(move || archive.work(&files))
 }
 
-/// A file for the tests of others.
+/// A completed file, for tests of other modules.
 #[cfg(test)]
 pub(crate) fn completed(log: &str, file: &Path) -> CompletedFile {
     CompletedFile {

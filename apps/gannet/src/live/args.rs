@@ -16,7 +16,7 @@ use super::sinks::Target;
 use super::times;
 use crate::limits;
 
-/// How interfaces are captured on, and what becomes of logs meanwhile.
+/// Options of the capture and of its logs.
 #[derive(Clone, Debug, clap::Args)]
 #[group(id = "live")]
 #[command(next_help_heading = "Live capture")]
@@ -37,10 +37,10 @@ pub(crate) struct Args {
     /// End after this time, like 60s or 10min
     #[arg(long, value_name = "TIME", value_parser = times::duration)]
     pub(crate) duration: Option<Duration>,
-    /// Begin new files this often, like 1h or 1d, at times that are multiples of it
+    /// Start new files at this interval, like 1h or 1d, at multiples of it
     #[arg(long, value_name = "TIME", value_parser = times::duration)]
     pub(crate) rotate: Option<Duration>,
-    /// Move rotated files to this folder, in which %Y, %m, %d, %H and %M stand for when they began
+    /// Move rotated files to this folder, in which %Y, %m, %d, %H and %M stand for the time of their start
     #[arg(long, value_name = "DIR", value_parser = times::template)]
     pub(crate) rotate_to: Option<String>,
     /// Compress rotated files
@@ -52,7 +52,7 @@ pub(crate) struct Args {
     /// Run this program for each rotated file, with Zeek's arguments: FILE LOG OPENED CLOSED TERMINATING ascii
     #[arg(long, value_name = "PROGRAM")]
     pub(crate) postprocessor: Option<PathBuf>,
-    /// Remove the oldest rotated files: by age, like 30d, or to keep no more than a size, like 200G
+    /// Remove the oldest rotated files: beyond an age, like 30d, or beyond a total size, like 200G
     #[arg(long, value_name = "AGE|SIZE", value_delimiter = ',', value_parser = times::keep)]
     pub(crate) keep: Vec<times::Keep>,
     /// Serve metrics for Prometheus here, like 127.0.0.1:9911
@@ -67,25 +67,25 @@ pub(crate) struct Args {
     /// Name of a log's topic, in which {log} stands for the log
     #[arg(long, value_name = "NAME", default_value = "zeek.{log}", requires = "kafka")]
     pub(crate) kafka_topic: String,
-    /// Speak TLS to the brokers, with the certificates that the system trusts
+    /// Use TLS to the brokers, with the certificates that the system trusts
     #[arg(long, requires = "kafka")]
     pub(crate) kafka_tls: bool,
-    /// Keep rows for --to and --kafka in this folder while the target is away or the sensor is not running
+    /// Store rows for --to and --kafka in this folder while the target is unavailable or the sensor is not running
     #[arg(long, value_name = "DIR")]
     pub(crate) spool: Option<PathBuf>,
     /// Size of the spool of each target; beyond, its oldest rows are dropped and counted
     #[arg(long, value_name = "SIZE", default_value = "10G", value_parser = limits::size, requires = "spool")]
     pub(crate) spool_size: u64,
-    /// Become this user once the rings are open: a name, or UID:GID
+    /// Run as this user after the rings are open: a name, or UID:GID
     #[arg(long, value_name = "USER")]
     pub(crate) user: Option<String>,
-    /// Give up what is not needed once the rings are open: capabilities, files, system calls
+    /// Drop capabilities and access to files and system calls that are not needed after the rings are open
     #[arg(long, value_name = "MODE", default_value = "best-effort")]
     pub(crate) sandbox: SandboxMode,
     /// Form of messages on standard error
     #[arg(long, value_name = "FORM", default_value = "text")]
     pub(crate) log_format: LogFormat,
-    /// How SIGHUP reads the options again, where they come from a file.
+    /// Reads the options again on SIGHUP, if they come from a file.
     #[arg(skip)]
     pub(crate) reload: Option<Reload>,
 }
@@ -100,9 +100,9 @@ pub(crate) enum Compress {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum NamesArg {
-    /// When files are rotated
+    /// Files are named when they are rotated
     Renamed,
-    /// When files are opened: for programs that follow files by name
+    /// Files are named when they are opened: for programs that follow files by name
     Opened,
 }
 
@@ -117,7 +117,7 @@ impl From<NamesArg> for Names {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogFormat {
-    /// Lines for people
+    /// Lines of text
     Text,
     /// One JSON object a line
     Json,
@@ -125,11 +125,11 @@ pub(crate) enum LogFormat {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SandboxMode {
-    /// Nothing is given up
+    /// Nothing is dropped
     Off,
     /// As much as the system allows; a line says what is not enforced
     BestEffort,
-    /// All of it, or an error
+    /// Everything, or an error
     Required,
 }
 
@@ -144,12 +144,12 @@ impl From<SandboxMode> for Mode {
 }
 
 impl Args {
-    /// Whether a live capture is asked for.
-    pub(crate) fn is_asked(&self) -> bool {
+    /// Whether a live capture is requested.
+    pub(crate) fn is_requested(&self) -> bool {
         !self.interfaces.is_empty()
     }
 
-    /// An option that is given and has no effect on captures in files.
+    /// The first given option that has no effect on captures in files.
     pub(crate) fn only_live(&self) -> Option<&'static str> {
         let given = [
             ("--no-promiscuous", self.no_promiscuous),
@@ -178,7 +178,7 @@ impl Args {
         self.to.iter().cloned().chain(kafka).collect()
     }
 
-    /// Where rows wait for targets that are away.
+    /// The spool for rows whose target is unavailable.
     pub(crate) fn spool(&self) -> Option<SpoolOptions> {
         let folder = self.spool.clone()?;
         Some(SpoolOptions { folder, limit: self.spool_size })

@@ -1,4 +1,4 @@
-//! Messages of a sensor on standard error: lines for people, or JSON objects for programs.
+//! Messages of a sensor on standard error: lines of text or JSON objects.
 
 use std::fmt;
 use std::io;
@@ -19,23 +19,23 @@ use tracing_subscriber::registry::LookupSpan;
 
 use super::args::LogFormat;
 
-/// Writes this process' messages from now on; with `quiet` only errors.
+/// Installs the subscriber that writes messages; with `quiet` only errors.
 pub(super) fn install(format: LogFormat, quiet: bool) {
-    let least = if quiet { Level::ERROR } else { Level::INFO };
-    // Libraries report to us what we then report in our words.
-    let own = Targets::new().with_target("gannet", least);
+    let min = if quiet { Level::ERROR } else { Level::INFO };
+    // Messages of libraries are left out: the command reports their errors itself.
+    let filter = Targets::new().with_target("gannet", min);
     let layer = tracing_subscriber::fmt::layer().with_writer(io::stderr);
     let layer = match format {
         LogFormat::Text => layer.event_format(Lines).boxed(),
         LogFormat::Json => layer.json().flatten_event(true).with_target(false).boxed(),
     };
-    let subscriber = tracing_subscriber::registry().with(layer.with_filter(own));
-    // A process that has a subscriber already keeps it.
+    let subscriber = tracing_subscriber::registry().with(layer.with_filter(filter));
+    // If a subscriber is installed already, it stays.
     let _ = tracing::subscriber::set_global_default(subscriber);
 }
 
-/// `warning: eth0 is down`: the level as the command's other messages name it, and the message, which has the fields
-/// in its words.
+/// Formats events like `warning: eth0 is down`: the level as in the command's other messages, then the message, which
+/// includes the fields.
 struct Lines;
 
 impl<S, N> FormatEvent<S, N> for Lines
@@ -62,7 +62,7 @@ where
     }
 }
 
-/// Writes the message of an event and leaves its other fields out.
+/// Writes the message of an event, without its other fields.
 struct Message<'a> {
     to: Writer<'a>,
     result: fmt::Result,

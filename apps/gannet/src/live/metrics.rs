@@ -15,17 +15,17 @@ use super::sinks::SinkCounts;
 use super::snapshot::Latest;
 use super::snapshot::Snapshot;
 
-/// A client may take this long for its request, and for the answer.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// Longer requests are refused.
-const MOST: usize = 8 << 10;
+/// Timeout for reading a request, and for writing the answer.
+const TIMEOUT: Duration = Duration::from_secs(2);
+/// Maximum length of a request in bytes: longer ones are refused.
+const MAX_REQUEST: usize = 8 << 10;
 
 /// Serves metrics until the process ends.
 pub(crate) fn serve(listener: TcpListener, latest: Latest) -> io::Result<()> {
     let serve = move || {
         for client in listener.incoming() {
             match client {
-                // A client that went away needs no answer.
+                // An answer that cannot be written needs no report.
                 Ok(client) => answer(client, &latest).unwrap_or_default(),
                 Err(_) => thread::sleep(Duration::from_millis(100)),
             }
@@ -36,14 +36,14 @@ pub(crate) fn serve(listener: TcpListener, latest: Latest) -> io::Result<()> {
 }
 
 fn answer(mut client: TcpStream, latest: &Latest) -> io::Result<()> {
-    client.set_read_timeout(Some(PATIENCE))?;
-    client.set_write_timeout(Some(PATIENCE))?;
+    client.set_read_timeout(Some(TIMEOUT))?;
+    client.set_write_timeout(Some(TIMEOUT))?;
     let mut request = Vec::new();
     let mut piece = [0; 1024];
     while !request.windows(4).any(|w| w == b"\r\n\r\n") {
         let read = client.read(&mut piece)?;
         request.extend_from_slice(piece.get(..read).unwrap_or_default());
-        if read == 0 || request.len() > MOST {
+        if read == 0 || request.len() > MAX_REQUEST {
             return respond(&mut client, "400 Bad Request", "text/plain", "bad request\n");
         }
     }
@@ -79,7 +79,7 @@ fn respond(client: &mut TcpStream, status: &str, kind: &str, body: &str) -> io::
     client.write_all(body.as_bytes())
 }
 
-/// Text under construction.
+/// Builder of the text.
 struct Text(String);
 
 impl Text {

@@ -1,8 +1,8 @@
 //! `gannet analyze -i`: packets of interfaces in, logs out, until a signal.
 //!
-//! One thread, that of [sensor], reads packets, drives the engine and does once a second what is due: rotation, rows
-//! of stats.log, the snapshot for other threads. A second thread, the [archive] takes rotated files, and a
-//! third one, [metrics], answers Prometheus. Neither can delay the first one.
+//! The thread of [sensor] reads packets, drives the engine and, once a second, rotates logs, writes rows of stats.log and
+//! updates the snapshot for other threads. A second thread, [archive], processes rotated files, and a third one, [metrics],
+//! answers Prometheus. Neither can delay the first.
 
 mod archive;
 mod args;
@@ -25,7 +25,7 @@ use crate::outcome::Outcome;
 pub(crate) use args::Args;
 pub(crate) use sensor::program;
 
-/// Captures as the arguments say, until a signal comes.
+/// Captures with these arguments until a signal arrives.
 pub(crate) fn run(
     args: &Args,
     options: Options,

@@ -1,4 +1,4 @@
-//! Reports to systemd: the service is ready, it is alive, it stops. See sd_notify(3).
+//! Notifications to systemd: ready, watchdog, stopping. See sd_notify(3).
 
 use std::env;
 use std::os::linux::net::SocketAddrExt as _;
@@ -11,43 +11,43 @@ use std::time::Instant;
 #[derive(Debug)]
 pub(crate) struct Manager {
     socket: Option<(UnixDatagram, SocketAddr)>,
-    /// How often it wants to hear that the service lives.
+    /// Interval of watchdog notifications, if the manager requests them.
     every: Option<Duration>,
     said: Instant,
 }
 
 impl Manager {
-    /// As the environment says.
-    pub(crate) fn of_environment() -> Self {
+    /// Reads the socket and the interval from the environment.
+    pub(crate) fn from_environment() -> Self {
         let every = env::var("WATCHDOG_USEC").ok().and_then(|text| text.parse().ok());
-        // Half of the time, as its manual recommends.
+        // Half of the watchdog's time, as sd_watchdog_enabled(3) recommends.
         let every = every.map(|micros: u64| Duration::from_micros(micros / 2));
         Self { socket: socket(), every, said: Instant::now() }
     }
 
-    fn say(&self, words: &str) {
+    fn send(&self, words: &str) {
         if let Some((socket, address)) = &self.socket {
-            // A manager that does not listen is no reason to stop.
+            // An error is ignored: the capture does not depend on the manager.
             let _ = socket.send_to_addr(words.as_bytes(), address);
         }
     }
 
-    /// Packets are captured from now on.
+    /// Notifies that packets are captured.
     pub(crate) fn ready(&self, status: &str) {
-        self.say(&format!("READY=1\nSTATUS={status}"));
+        self.send(&format!("READY=1\nSTATUS={status}"));
     }
 
-    /// The service lives. Said as often as the manager wants to hear it.
-    pub(crate) fn lives(&mut self) {
+    /// Sends a watchdog notification when one is due.
+    pub(crate) fn ping_watchdog(&mut self) {
         if self.every.is_some_and(|every| self.said.elapsed() >= every) {
             self.said = Instant::now();
-            self.say("WATCHDOG=1");
+            self.send("WATCHDOG=1");
         }
     }
 
-    /// The service stops.
-    pub(crate) fn stops(&self) {
-        self.say("STOPPING=1");
+    /// Notifies that the service stopping.
+    pub(crate) fn stopping(&self) {
+        self.send("STOPPING=1");
     }
 }
 

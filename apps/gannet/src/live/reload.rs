@@ -1,4 +1,4 @@
-//! Options that are read again while a sensor runs.
+//! Options that a running sensor reads again.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use super::args::Args;
 
-/// Options that a running sensor takes over. All others need a restart.
-pub(crate) const TAKEN: [&str; 4] = ["duration", "keep", "rotate", "rotate-compress"];
+/// Options that a running sensor applies. All others need a restart.
+pub(crate) const RELOADABLE: [&str; 4] = ["duration", "keep", "rotate", "rotate-compress"];
 
-/// Options as they are in the file and on the command line.
+/// Options from the file and the command line.
 #[derive(Clone, Debug)]
 pub(crate) struct Read {
-    /// By name, as text.
+    /// The text of each option by name.
     pub(crate) values: BTreeMap<String, String>,
     pub(crate) args: Box<Args>,
 }
@@ -21,10 +21,10 @@ pub(crate) struct Read {
 /// Reads the options again.
 type Reader = dyn Fn() -> Result<Read, String> + Send + Sync;
 
-/// How the options of a sensor are read again.
+/// Reads the options of a sensor again.
 #[derive(Clone)]
 pub(crate) struct Reload {
-    /// The file that they come from.
+    /// The file of options.
     pub(crate) file: PathBuf,
     read: Arc<Reader>,
 }
@@ -48,7 +48,7 @@ impl fmt::Debug for Reload {
     }
 }
 
-/// The names of options that differ: those that are taken over, and the others.
+/// The names of options that differ: those that are applied, and the others.
 pub(crate) fn changes<'a>(
     before: &'a BTreeMap<String, String>,
     after: &'a BTreeMap<String, String>,
@@ -57,7 +57,7 @@ pub(crate) fn changes<'a>(
     names
         .filter(|name| before.get(*name) != after.get(*name))
         .map(String::as_str)
-        .partition(|name| TAKEN.contains(name))
+        .partition(|name| RELOADABLE.contains(name))
 }
 
 #[cfg(test)]

@@ -53,32 +53,32 @@ use crate::outcome::Outcome;
 use crate::stop::Stop;
 use crate::tally::Tally;
 
-/// Rows are in their files so soon after their packet.
-const SOON: Duration = Duration::from_millis(20);
-/// What is due once a second.
-const BEAT: Duration = Duration::from_secs(1);
-/// A signal is seen so soon.
-const PATIENCE: Duration = Duration::from_millis(200);
-/// After this time without packets, time goes on by the clock.
-const QUIET: Duration = Duration::from_secs(1);
-/// The kernel may keep packets back for this long: the clock is behind by it.
-const DELAY: Interval = Interval::from_millis(100);
-/// How long packets are still read that came before the signal to stop.
-const DRAIN: Duration = Duration::from_millis(50);
-/// Packets that are not read after this time are dropped and counted.
-const DRAIN_MOST: Duration = Duration::from_secs(30);
-/// Between rows of stats.log.
-const STATISTICS: Duration = Duration::from_secs(300);
-/// Between looks at what the analysis has, which reads its tables.
-const GAUGE: Duration = Duration::from_secs(10);
-/// With fewer blocks in a ring, shards must not keep any.
-const FEW_BLOCKS: usize = 64;
+/// Maximum delay between a packet and the write of its rows.
+const MAX_ROW_DELAY: Duration = Duration::from_millis(20);
+/// Interval of periodic work.
+const TICK: Duration = Duration::from_secs(1);
+/// Maximum time until a signal is noticed.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
+/// After this time without packets, network time follows the clock.
+const IDLE_TIME: Duration = Duration::from_secs(1);
+/// The kernel may deliver packets this late, so network time stays this far behind the clock.
+const KERNEL_DELAY: Interval = Interval::from_millis(100);
+/// How long packets that arrived before the signal to stop are still read.
+const DRAIN_TIME: Duration = Duration::from_millis(50);
+/// Maximum time of reading these packets: those left after it are dropped and counted.
+const MAX_DRAIN_TIME: Duration = Duration::from_secs(30);
+/// Interval between rows of stats.log.
+const STATS_INTERVAL: Duration = Duration::from_secs(300);
+/// Interval between samples of the analysis state, each of which reads the tables.
+const GAUGE_INTERVAL: Duration = Duration::from_secs(10);
+/// Minimum number of blocks in a ring for shards to hold blocks.
+const MIN_SHARED_BLOCKS: usize = 64;
 
-/// Why a capture cannot begin.
+/// The reason why a capture cannot start.
 pub(crate) enum Failure {
-    /// Something that was asked for is not possible.
+    /// A requested option is not possible.
     Usage(Box<dyn Display>),
-    /// Something that this build leaves out, which is reported.
+    /// A feature that this build does not include, which is already reported.
     LeftOut,
     Other(anyhow::Error),
 }
@@ -105,11 +105,11 @@ pub(crate) struct Sensor {
     /// The snapshot at the last row of stats.log.
     last_row: (Snapshot, Instant),
     gauged: Instant,
-    /// Counts while `gannet top` asks for it.
+    /// Counters of hosts and services while `gannet top` requests them.
     talkers: Option<Talkers>,
     rotate: Option<(Duration, Time)>,
     rules: archive::Rules,
-    /// How the options are read again, and what they were.
+    /// The reader of options, and their current values.
     reload: Option<(Reload, BTreeMap<String, String>)>,
     until: Option<Instant>,
     begun: Instant,
@@ -117,17 +117,17 @@ pub(crate) struct Sensor {
     has_few_blocks: bool,
     serves_metrics: bool,
     down: Vec<String>,
-    /// Interfaces that were made again and on which nothing is captured, by their numbers, as they were reported.
+    /// Re-created interfaces that are not captured on, with the interface number that was reported.
     refused: BTreeMap<String, u32>,
     folder: String,
 }
 
-/// What of the loop is not yet done.
+/// Deferred work of the loop.
 struct Pending {
-    /// Rows may wait that are not in their files.
+    /// Whether rows may be buffered.
     dirty: bool,
     flushed: Instant,
-    beat: Instant,
+    tick: Instant,
     packet: Instant,
     stopping: Option<Instant>,
 }
@@ -164,7 +164,7 @@ impl Sensor {
                 interfaces.push(Interface::named(name).map_err(usage)?);
             }
         }
-        let manager = Manager::of_environment();
+        let manager = Manager::from_environment();
         fs::create_dir_all(out).with_context(|| out.display().to_string())?;
 
         let ring = RingOptions::of_bytes(args.ring_size).map_err(usage)?;
@@ -190,7 +190,7 @@ impl Sensor {
         let listener =
             args.metrics.map(|at| TcpListener::bind(at).with_context(|| format!("--metrics {at}")));
         let listener = listener.transpose()?;
-        // Nothing is touched before all else is known to work.
+        // Files are only created after everything else succeeded.
         let (completed, files) = channel();
         let losses = LogLosses::default();
         let live = LiveFiles {
@@ -211,7 +211,7 @@ impl Sensor {
         }
         options.logs.dir = Some(out.to_owned());
         options.logs.live = Some(live);
-        // From here on the process has no more rights than it needs; threads that start later have as few.
+        // From here on the process and threads started later have only the rights that they need.
         enter(args, out, extract)?;
         let stop = Stop::of_sensor().context("signals")?;
         let rules = archive::Rules::default();
@@ -236,7 +236,7 @@ impl Sensor {
         }
         let names: Vec<&str> = interfaces.iter().map(|i| i.name.as_str()).collect();
         let names = names.join(", ");
-        let has_few_blocks = ring.blocks < FEW_BLOCKS as u32;
+        let has_few_blocks = ring.blocks < MIN_SHARED_BLOCKS as u32;
         let now = Instant::now();
         let sensor = Self {
             source,
@@ -272,19 +272,19 @@ impl Sensor {
         Ok(sensor)
     }
 
-    /// Captures until a signal comes.
+    /// Captures until a signal arrives.
     pub(crate) fn run(mut self) -> anyhow::Result<Outcome> {
         let now = Instant::now();
         let mut pending =
-            Pending { dirty: false, flushed: now, beat: now, packet: now, stopping: None };
+            Pending { dirty: false, flushed: now, tick: now, packet: now, stopping: None };
         loop {
             if pending.stopping.is_none() && self.is_over() {
-                self.manager.stops();
+                self.manager.stopping();
                 self.source.stop();
                 pending.stopping = Some(Instant::now());
             }
             let stopping = pending.stopping.map(|since| since.elapsed());
-            if stopping.is_some_and(|since| since > DRAIN_MOST) {
+            if stopping.is_some_and(|since| since > MAX_DRAIN_TIME) {
                 self.source.drop_rest();
                 break;
             }
@@ -301,18 +301,18 @@ impl Sensor {
                         self.flush(&mut pending);
                     }
                 }
-                Next::Idle if stopping.is_some_and(|since| since > DRAIN) => break,
+                Next::Idle if stopping.is_some_and(|since| since > DRAIN_TIME) => break,
                 Next::Idle => self.idle(&mut pending)?,
             }
-            if pending.beat.elapsed() >= BEAT {
-                self.beat(&mut pending);
+            if pending.tick.elapsed() >= TICK {
+                self.tick(&mut pending);
             }
         }
         self.end()
     }
 
     fn is_over(&self) -> bool {
-        self.stop.asked().is_some() || self.until.is_some_and(|until| Instant::now() >= until)
+        self.stop.requested().is_some() || self.until.is_some_and(|until| Instant::now() >= until)
     }
 
     fn flush(&mut self, pending: &mut Pending) {
@@ -321,54 +321,54 @@ impl Sensor {
         pending.flushed = Instant::now();
     }
 
-    /// No packets for now.
+    /// Handles a moment without packets.
     fn idle(&mut self, pending: &mut Pending) -> anyhow::Result<()> {
-        // Shards that keep a block of the ring would make the kernel say at once that there are packets.
-        if pending.dirty && (self.has_threads || pending.flushed.elapsed() >= SOON) {
+        // A block held by a shard would make poll(2) return at once.
+        if pending.dirty && (self.has_threads || pending.flushed.elapsed() >= MAX_ROW_DELAY) {
             self.flush(pending);
         }
-        let mut wait = if pending.dirty { SOON } else { PATIENCE };
+        let mut wait = if pending.dirty { MAX_ROW_DELAY } else { POLL_INTERVAL };
         if pending.stopping.is_some() {
-            wait = SOON;
+            wait = MAX_ROW_DELAY;
         }
-        wait = wait.min(BEAT.saturating_sub(pending.beat.elapsed()));
+        wait = wait.min(TICK.saturating_sub(pending.tick.elapsed()));
         if let Some(until) = self.until {
             wait = wait.min(until.saturating_duration_since(Instant::now()));
         }
         self.source.wait(wait.max(Duration::from_millis(1))).context("waiting for packets")
     }
 
-    /// What is due once a second.
-    fn beat(&mut self, pending: &mut Pending) {
-        pending.beat = Instant::now();
+    /// Does the periodic work.
+    fn tick(&mut self, pending: &mut Pending) {
+        pending.tick = Instant::now();
         let clock = Source::clock();
-        if pending.packet.elapsed() >= QUIET {
+        if pending.packet.elapsed() >= IDLE_TIME {
             let number = self.source.skip_number();
-            report(self.engine.advance(number, clock - DELAY));
+            report(self.engine.advance(number, clock - KERNEL_DELAY));
             self.snapshot.lag = 0.0;
         }
-        let asked = self.stop.takes_rotate();
-        let due = self.rotate.is_some_and(|(_, at)| clock >= at);
-        if asked || due {
+        let is_requested = self.stop.take_rotate_request();
+        let is_due = self.rotate.is_some_and(|(_, at)| clock >= at);
+        if is_requested || is_due {
             if let Some((every, at)) = &mut self.rotate {
                 *at = times::next_multiple(clock, *every);
             }
             self.with_logs(gannet_log::Logs::rotate);
         }
-        if self.stop.takes_reopen() {
+        if self.stop.take_reopen_request() {
             self.with_logs(gannet_log::Logs::reopen);
             tracing::info!("logs are reopened");
             self.reload();
         }
         self.flush(pending);
-        let is_row = self.last_row.1.elapsed() >= STATISTICS;
+        let is_row = self.last_row.1.elapsed() >= STATS_INTERVAL;
         let is_watched = self.serves_metrics && self.latest.is_watched();
-        let is_old = self.serves_metrics && self.gauged.elapsed() >= GAUGE;
+        let is_old = self.serves_metrics && self.gauged.elapsed() >= GAUGE_INTERVAL;
         if is_row || is_watched || is_old {
             self.gauged = Instant::now();
             self.snapshot.gauge = self.engine.gauge();
         }
-        self.look();
+        self.update_snapshot();
         if is_watched {
             match &mut self.talkers {
                 Some(talkers) => talkers.second(&mut self.snapshot.talkers),
@@ -385,10 +385,10 @@ impl Sensor {
             tracing::warn!("{words}");
         }
         self.links();
-        self.manager.lives();
+        self.manager.ping_watchdog();
     }
 
-    /// Takes over what changed in the file of options, and reports what needs a restart.
+    /// Applies changes of the file of options, and reports changes that need a restart.
     fn reload(&mut self) {
         let Some((reload, before)) = &mut self.reload else { return };
         let file = reload.file.display();
@@ -401,7 +401,7 @@ impl Sensor {
             }
         };
         let (mut taken, mut others) = changes(before, &read.values);
-        // Without --rotate the names of files are others from the start.
+        // With and without --rotate, files are named differently from the start.
         if read.args.rotate.is_some() != self.rotate.is_some() {
             taken.retain(|name| *name != "rotate");
             others.push("rotate");
@@ -439,8 +439,8 @@ impl Sensor {
         report(self.engine.with_logs(work).map(|_| ()));
     }
 
-    /// Brings the snapshot up to date.
-    fn look(&mut self) {
+    /// Updates the snapshot.
+    fn update_snapshot(&mut self) {
         let now = &mut self.snapshot;
         now.time = Source::clock();
         now.ledger = self.source.ledger();
@@ -455,7 +455,7 @@ impl Sensor {
         }
     }
 
-    /// A row of stats.log.
+    /// Writes a row of stats.log.
     fn statistics(&mut self) {
         let row = self.snapshot.row(&self.last_row.0, "gannet");
         let written = self.engine.with_logs(|logs| {
@@ -492,11 +492,11 @@ impl Sensor {
 
     fn end(mut self) -> anyhow::Result<Outcome> {
         self.snapshot.gauge = self.engine.gauge();
-        self.look();
+        self.update_snapshot();
         self.statistics();
         let Self { engine, archive, sinks, has_table, losses, mut snapshot, .. } = self;
         let finished = engine.finish();
-        // The logs are closed, and with them the last sender of files.
+        // The logs are closed, which drops the last sender of files.
         if archive.join().is_err() {
             tracing::error!("the archive of rotated files has ended early");
         }
@@ -515,11 +515,11 @@ impl Sensor {
         let (statistics, counts) = finished?;
         let mut tally = Tally::default();
         tally.add(statistics, &counts);
-        tally.put_in(self.folder);
-        tally.took(self.begun.elapsed());
+        tally.set_folder(self.folder);
+        tally.set_elapsed(self.begun.elapsed());
         if has_table {
             let counts = tally.to_string();
-            // Where standard error is closed, the table has no reader.
+            // If standard error is closed, the table cannot be printed.
             let _ = writeln!(std::io::stderr(), "{snapshot}{}", counts.trim_end());
         }
         if !snapshot.discarded.is_empty() {
@@ -529,7 +529,7 @@ impl Sensor {
     }
 }
 
-/// Gives up what is not needed any more.
+/// Drops the rights that the capture does not need.
 fn enter(args: &Args, out: &Path, extract: Option<&Path>) -> Result<(), Failure> {
     let mut write = vec![out.to_owned()];
     write.extend(extract.map(Path::to_owned));
@@ -550,7 +550,7 @@ fn enter(args: &Args, out: &Path, extract: Option<&Path>) -> Result<(), Failure>
         }
     }
     let mut read = sinks::paths(&args.targets());
-    // Its folder: editors replace a file by another one of the same name.
+    // The folder of the file: editors replace a file by a new one of the same name.
     let file = args.reload.as_ref().and_then(|reload| reload.file.parent());
     read.extend(
         file.map(|folder| if folder == Path::new("") { ".".into() } else { folder.into() }),
@@ -579,14 +579,14 @@ fn analyse(engine: &mut Engine, batch: &Batch<'_>, now: &mut Snapshot) -> std::i
     analysed
 }
 
-/// An error of a log does not end the capture.
+/// Reports an error of a log, which does not end the capture.
 fn report(done: std::io::Result<()>) {
     if let Err(error) = done {
         tracing::error!(%error, "{error}");
     }
 }
 
-/// The filter as a program for frames of an interface, unless there is none for them.
+/// The filter compiled for the frames of an interface, if there is a filter.
 pub(crate) fn program(filter: Option<&str>, interface: &Interface) -> Option<Vec<Insn>> {
     let link = dlt::of_file(interface.link_type.0);
     let options = gannet_filter::Options::default();

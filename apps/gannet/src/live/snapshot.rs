@@ -1,4 +1,4 @@
-//! What a sensor does, at one moment: for metrics, for stats.log, and for the table at its end.
+//! A snapshot of a sensor's counters: for metrics, for stats.log, and for the table at its end.
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,28 +20,28 @@ use serde_json::json;
 
 use super::sinks::SinkCounts;
 
-/// All counts since the sensor began.
+/// All counters since the start of the sensor.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Snapshot {
     pub(crate) time: Time,
     pub(crate) ledger: Ledger,
     pub(crate) gauge: Gauge,
-    /// Packets analysed, and their bytes.
+    /// Number of packets analysed, and of their bytes.
     pub(crate) packets: u64,
     pub(crate) bytes: u64,
-    /// Packets that the filter held back.
+    /// Number of packets that the filter rejected.
     pub(crate) filtered: u64,
-    /// Rows written, by log.
+    /// Number of rows written, by log.
     pub(crate) rows: Vec<(&'static str, u64)>,
-    /// Rows that could not be written, by log.
+    /// Number of rows that could not be written, by log.
     pub(crate) discarded: Vec<(&'static str, u64)>,
-    /// By sink.
+    /// Counters of each sink.
     pub(crate) sinks: Vec<SinkCounts>,
-    /// How long after its capture the last packet was analysed, in seconds.
+    /// Seconds between the capture of the last packet and its analysis.
     pub(crate) lag: f64,
     /// Resident memory in bytes.
     pub(crate) memory: u64,
-    /// Who talked most in the last second, while `gannet top` asks.
+    /// The hosts and services with the most traffic, while `gannet top` requests them.
     pub(crate) talkers: Value,
 }
 
@@ -49,8 +49,8 @@ pub(crate) struct Snapshot {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Latest(Arc<Mutex<(Snapshot, Option<Instant>)>>);
 
-/// Talkers are counted for this time after they were asked for.
-const WATCHED: Duration = Duration::from_secs(5);
+/// How long talkers are counted after a request.
+const WATCH_TIME: Duration = Duration::from_secs(5);
 
 impl Latest {
     fn lock(&self) -> MutexGuard<'_, (Snapshot, Option<Instant>)> {
@@ -65,13 +65,13 @@ impl Latest {
         self.lock().0.clone()
     }
 
-    /// Asks for talkers in the next snapshots.
+    /// Requests talkers in the next snapshots.
     pub(crate) fn watch(&self) {
         self.lock().1 = Some(Instant::now());
     }
 
     pub(crate) fn is_watched(&self) -> bool {
-        self.lock().1.is_some_and(|asked| asked.elapsed() < WATCHED)
+        self.lock().1.is_some_and(|asked| asked.elapsed() < WATCH_TIME)
     }
 }
 
@@ -84,7 +84,7 @@ impl Snapshot {
         self.ledger.links.values().map(|link| link.received).sum()
     }
 
-    /// All of it as JSON, for `gannet top` and other programs.
+    /// The snapshot as JSON, for `gannet top` and other programs.
     pub(crate) fn json(&self) -> Value {
         let by_log = |rows: &[(&'static str, u64)]| {
             rows.iter()
@@ -118,7 +118,7 @@ impl Snapshot {
         })
     }
 
-    /// The row of stats.log for the time since another snapshot.
+    /// The row of stats.log for the time since the snapshot `before`.
     pub(crate) fn row<'a>(&self, before: &Self, peer: &'a str) -> StatsRow<'a> {
         let [tcp, udp, icmp] = self.gauge.active;
         StatsRow {
@@ -153,7 +153,7 @@ impl Snapshot {
     }
 }
 
-/// The losses, for the table at the end: each line only if something was lost, but for packets read and dropped.
+/// The losses, for the table at the end. Packets read and dropped are always shown, other lines only if something was lost.
 impl fmt::Display for Snapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rings = &self.ledger.rings;

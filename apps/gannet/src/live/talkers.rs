@@ -1,5 +1,5 @@
-//! Hosts and services with most traffic, second by second, or over some seconds of little traffic: counted only while
-//! `gannet top` asks for it.
+//! The hosts and services with the most traffic, per second or over some seconds of little traffic: counted only while
+//! `gannet top` requests them.
 
 use std::time::Duration;
 use std::time::Instant;
@@ -15,19 +15,19 @@ use serde_json::json;
 use crate::sums::Sum;
 use crate::sums::Tally;
 
-/// Hosts, pairs and services that are named at the most.
-const NAMED: usize = 50;
+/// Maximum number of hosts, of pairs and of services that are listed.
+const MAX_LISTED: usize = 50;
 
-/// Packets that say enough of a second.
-const ENOUGH: u64 = 50;
+/// Minimum number of packets for a report after one second.
+const MIN_PACKETS: u64 = 50;
 
-/// Fewer packets are counted for this time.
-const LONGEST: Duration = Duration::from_secs(10);
+/// Maximum time that fewer packets are counted for.
+const MAX_PERIOD: Duration = Duration::from_secs(10);
 
 /// A protocol above IP, and the lower one of its ports: nearly always that of the server.
 type Service = (u8, u16);
 
-/// Packets since a moment, by host, pair of hosts and service.
+/// Packets since the start of the period, by host, pair of hosts and service.
 #[derive(Debug)]
 pub(crate) struct Talkers {
     since: Instant,
@@ -63,11 +63,11 @@ impl Talkers {
         }
     }
 
-    /// Reports at the end of a second to `to`, which keeps what it has while there is nothing new to report. Begins again
-    /// where the packets say enough.
+    /// Ends a second: writes a report to `to` and starts a new period, if there are enough packets or the period is long
+    /// enough. Otherwise `to` is unchanged.
     pub(crate) fn second(&mut self, to: &mut Value) {
         let took = self.since.elapsed();
-        let is_over = self.packets >= ENOUGH || took >= LONGEST;
+        let is_over = self.packets >= MIN_PACKETS || took >= MAX_PERIOD;
         if self.packets > 0 || is_over {
             *to = self.report(took);
         }
@@ -76,17 +76,18 @@ impl Talkers {
         }
     }
 
-    /// Who talked most since the beginning, as JSON: names with packets and bytes a second.
+    /// The talkers of the period as JSON: names with packets and bytes per second.
     fn report(&self, took: Duration) -> Value {
         let seconds = took.max(Duration::from_millis(1)).as_secs_f64();
         let row = |name: String, sum: Sum| {
             let rate = |count: u64| (10.0 * count as f64 / seconds).round() / 10.0;
             json!({ "name": name, "packets": rate(sum.packets), "bytes": rate(sum.bytes) })
         };
-        let hosts = self.hosts.top(NAMED).into_iter().map(|(host, sum)| row(host.to_string(), sum));
-        let pairs = self.pairs.top(NAMED);
+        let hosts =
+            self.hosts.top(MAX_LISTED).into_iter().map(|(host, sum)| row(host.to_string(), sum));
+        let pairs = self.pairs.top(MAX_LISTED);
         let pairs = pairs.into_iter().map(|((a, b), sum)| row(format!("{a} - {b}"), sum));
-        let services = self.services.top(NAMED);
+        let services = self.services.top(MAX_LISTED);
         let services = services.into_iter().map(|(service, sum)| row(service_name(service), sum));
         json!({
             "hosts": hosts.collect::<Value>(),
@@ -144,7 +145,7 @@ mod tests {
         talkers.second(&mut shown);
         assert_eq!(shown["hosts"], json!([]));
         // Much traffic is that of the last second.
-        add(&mut talkers, ENOUGH);
+        add(&mut talkers, MIN_PACKETS);
         before(&mut talkers, 1);
         talkers.second(&mut shown);
         assert_eq!((talkers.packets, &shown["hosts"][0]["packets"]), (0, &json!(50.0)));

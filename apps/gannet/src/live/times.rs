@@ -1,4 +1,4 @@
-//! Points in time and spans, as people write them and as files are named by them.
+//! Parses and formats durations, times in file names and rules of removal.
 
 use std::time::Duration;
 
@@ -8,16 +8,16 @@ use jiff::tz::TimeZone;
 
 use crate::limits;
 
-/// What rotated files are removed for.
+/// A rule for the removal of rotated files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Keep {
-    /// They are older than this.
+    /// Remove files that are older.
     Age(Duration),
-    /// All together have more bytes than this.
+    /// Remove the oldest files while all together have more bytes.
     Size(u64),
 }
 
-/// `90s`, `10min`, `1h`, `30d`, and parts of these.
+/// Parses a duration like `90s`, `10min`, `1h`, `30d` or `1.5h`.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let bad = || format!("'{text}' is no time, like 90s, 10min, 1h or 30d");
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
@@ -38,7 +38,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_secs_f64(seconds))
 }
 
-/// `30d` or `200G`.
+/// Parses a rule like `30d` or `200G`.
 pub(crate) fn keep(text: &str) -> Result<Keep, String> {
     if let Some(days) = text.strip_suffix('d').filter(|t| !t.is_empty()) {
         return duration(&format!("{days}d")).map(Keep::Age);
@@ -48,7 +48,7 @@ pub(crate) fn keep(text: &str) -> Result<Keep, String> {
         .map_err(|_| format!("'{text}' is neither an age, like 30d, nor a size, like 200G"))
 }
 
-/// A folder whose name has parts of a time, checked.
+/// Checks a template of a folder whose name contains parts of a time.
 pub(crate) fn template(text: &str) -> Result<String, String> {
     let mut letters = text.chars();
     while letters.by_ref().any(|letter| letter == '%') {
@@ -59,13 +59,13 @@ pub(crate) fn template(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// Seconds that local time is ahead of UTC.
+/// Offset of local time from UTC in seconds.
 pub(crate) fn offset(seconds: i64) -> i64 {
     let Ok(at) = Timestamp::from_second(seconds) else { return 0 };
     i64::from(TimeZone::system().to_offset(at).seconds())
 }
 
-/// The next multiple of a span in local time.
+/// The next multiple of a duration in local time.
 pub(crate) fn next_multiple(now: Time, every: Duration) -> Time {
     let every = i64::try_from(every.as_nanos()).unwrap_or(i64::MAX).max(1);
     let ahead = offset(now.as_nanos().div_euclid(1_000_000_000)) * 1_000_000_000;
@@ -84,14 +84,14 @@ pub(crate) fn local(time: Time) -> [i64; 6] {
     [i64::from(at.year()), month, day, hour, minute, second]
 }
 
-/// As Zeek hands times to programs: `26-11-23_17.00.00`.
+/// A time in the form that Zeek passes to postprocessors: `26-11-23_17.00.00`.
 pub(crate) fn for_programs(time: Time) -> String {
     let [year, month, day, hour, minute, second] = local(time);
     let year = year.rem_euclid(100);
     format!("{year:02}-{month:02}-{day:02}_{hour:02}.{minute:02}.{second:02}")
 }
 
-/// A folder whose name has parts of a time.
+/// Replaces the placeholders of a template by a time.
 pub(crate) fn expand(template: &str, time: Time) -> String {
     let [year, month, day, hour, minute, second] = local(time);
     let mut out = String::with_capacity(template.len() + 8);

@@ -1,4 +1,4 @@
-//! The line of a packet.
+//! Formats a packet as a line.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -20,15 +20,15 @@ use gannet_wire::Udp;
 use gannet_wire::UpperLayer;
 use gannet_wire::protocol;
 
-/// How lines look.
+/// Options of the format.
 pub(super) struct Options {
-    /// Sequence numbers as they are, not relative to the first.
+    /// Print absolute sequence numbers instead of relative ones.
     pub(super) absolute: bool,
     pub(super) times: Times,
     pub(super) bytes: Option<Bytes>,
 }
 
-/// How times are printed, all of them in UTC.
+/// The format of times, which are UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Times {
     Clock,
@@ -37,25 +37,25 @@ pub(super) enum Times {
     Date,
 }
 
-/// The bytes below a line.
+/// The format of packet bytes below a line.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bytes {
-    /// Octets and their characters.
+    /// Print bytes and their characters.
     pub(super) characters: bool,
-    /// From the link layer on, not from the network layer.
+    /// Start at the link layer instead of the network layer.
     pub(super) from_link: bool,
 }
 
 /// One direction of a TCP connection.
 type Direction = (Addr, u16, Addr, u16);
 
-/// Directions whose first sequence numbers are remembered; beyond that, all are forgotten.
-const DIRECTIONS: usize = 1 << 20;
+/// Maximum number of directions whose first sequence number is stored; when it is reached, all are cleared.
+const MAX_DIRECTIONS: usize = 1 << 20;
 const ETHERTYPE_IPV4: u16 = 0x0800;
 /// The port of DNS, and that of mDNS.
 const DNS: [u16; 2] = [53, 5353];
 
-/// Makes lines.
+/// Formats packets.
 pub(super) struct Printer {
     options: Options,
     /// First sequence numbers.
@@ -68,7 +68,7 @@ impl Printer {
         Self { options, first: HashMap::default(), text: String::new() }
     }
 
-    /// The line of a packet, its bytes below where they are asked for.
+    /// The line of a packet, followed by its bytes if they were requested.
     pub(super) fn packet(&mut self, packet: &Packet<'_>) -> &[u8] {
         self.text.clear();
         self.time(packet.time);
@@ -177,7 +177,7 @@ impl Printer {
         }
     }
 
-    /// A transport header that is not all there.
+    /// Prints a truncated transport header.
     fn cut(&mut self, ip: &Ip<'_>, error: &Error) {
         let name = name_of(ip);
         self.push(format_args!(
@@ -222,26 +222,26 @@ impl Printer {
     }
 
     /// Sequence and acknowledgement numbers, relative to the first of their direction where both are
-    /// known, as tcpdump has them: those of a SYN stay as they are.
+    /// known, as tcpdump prints them: those of a SYN are absolute.
     fn relative(&mut self, ip: &Ip<'_>, tcp: &Tcp<'_>) -> (u32, u32) {
         if self.options.absolute {
             return (tcp.seq, tcp.ack);
         }
-        let own = (ip.src, tcp.src_port, ip.dst, tcp.dst_port);
+        let direction = (ip.src, tcp.src_port, ip.dst, tcp.dst_port);
         let other = (ip.dst, tcp.dst_port, ip.src, tcp.src_port);
-        if self.first.len() >= DIRECTIONS {
+        if self.first.len() >= MAX_DIRECTIONS {
             self.first.clear();
         }
         if tcp.flags.syn() {
-            self.first.insert(own, tcp.seq);
+            self.first.insert(direction, tcp.seq);
             if tcp.flags.ack() {
                 self.first.insert(other, tcp.ack.wrapping_sub(1));
             }
             return (tcp.seq, tcp.ack);
         }
-        // The first segment of a connection whose beginning was not captured.
-        let Some(first) = self.first.get(&own).copied() else {
-            self.first.insert(own, tcp.seq);
+        // The first captured segment of a connection whose start is missing.
+        let Some(first) = self.first.get(&direction).copied() else {
+            self.first.insert(direction, tcp.seq);
             self.first.entry(other).or_insert(tcp.ack);
             return (tcp.seq, tcp.ack);
         };
@@ -295,7 +295,7 @@ impl Printer {
     }
 }
 
-/// Where a part begins in all of it.
+/// The offset of `part` in `all`.
 fn offset(all: &[u8], part: &[u8]) -> usize {
     let offset = part.as_ptr().addr().wrapping_sub(all.as_ptr().addr());
     if offset <= all.len() { offset } else { 0 }
@@ -305,7 +305,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect::<Vec<_>>().join(":")
 }
 
-/// What a datagram carries, by its protocol number.
+/// The name of a datagram's protocol.
 pub(super) fn name_of(ip: &Ip<'_>) -> String {
     let name = match ip.protocol {
         _ if ip.upper == UpperLayer::Esp => "ESP",
@@ -368,7 +368,7 @@ fn icmp6_name(kind: u8) -> Option<&'static str> {
     })
 }
 
-/// All options, those that only fill among them.
+/// Formats all TCP options, including padding.
 fn tcp_options(options: &[u8], out: &mut String) {
     let mut rest = options;
     let mut first = true;
@@ -411,7 +411,7 @@ fn tcp_option(kind: u8, value: &[u8]) -> String {
     }
 }
 
-/// Types of records that have names here.
+/// Names of record types.
 const TYPES: [(u16, &str); 14] = [
     (1, "A"),
     (2, "NS"),
@@ -430,7 +430,7 @@ const TYPES: [(u16, &str); 14] = [
 ];
 const RCODES: [&str; 6] = ["", "FormErr", "ServFail", "NXDomain", "NotImp", "Refused"];
 
-/// A DNS message in words: its id and flags, the question or the counts of an answer; whether it is one.
+/// Formats a DNS message: id and flags, the question, or the counts of an answer. Returns whether it is a DNS message.
 fn dns(payload: &[u8], wire_len: u32, out: &mut String) -> bool {
     let word = |at: usize| match payload.get(at..at + 2) {
         Some(&[a, b]) => Some(u16::from_be_bytes([a, b])),
@@ -468,7 +468,7 @@ fn dns(payload: &[u8], wire_len: u32, out: &mut String) -> bool {
     true
 }
 
-/// The name of a question, which has no pointers, and where it ends.
+/// The name of a question, which has no compression pointers, and the offset after it.
 fn name(message: &[u8], mut at: usize) -> Option<(String, usize)> {
     let mut name = String::new();
     loop {
@@ -480,7 +480,7 @@ fn name(message: &[u8], mut at: usize) -> Option<(String, usize)> {
             }
             return Some((name, at));
         }
-        // A longer one is a pointer; names have 255 bytes at the most (RFC 1035 §2.3.4).
+        // A longer label is a pointer; names have at most 255 bytes (RFC 1035 §2.3.4).
         if len > 63 || name.len() > 1_020 {
             return None;
         }

@@ -7,12 +7,12 @@ use gannet_capture::Packet;
 use gannet_wire::Tcp;
 use gannet_wire::Transport;
 
-/// Most bytes above a hole that a side stores; beyond, its stream is given up.
-const MOST_ABOVE: usize = 1 << 20;
-/// Sides that are followed: a uid may also name a tunnel, whose packets have further addresses.
-const MOST_SIDES: usize = 4;
-/// Bytes of a message that are read: its length and its number.
-const HEAD: usize = 4;
+/// Maximum number of bytes stored above a hole of a side; beyond it the stream is not followed.
+const MAX_ABOVE_HOLE: usize = 1 << 20;
+/// Maximum number of sides that are followed: the uid may be that of a tunnel, whose packets have further addresses.
+const MAX_SIDES: usize = 4;
+/// Number of bytes read of each message: its length (2) and its id (2).
+const HEADER_BYTES: usize = 4;
 
 /// The segments of a connection, in the order of the capture, and the messages in its streams.
 #[derive(Debug, Default)]
@@ -30,10 +30,10 @@ struct Segment {
     to: i64,
 }
 
-/// Source and destination of segments.
+/// Source and destination of a side's segments.
 type Ends = [(Addr, u16); 2];
 
-/// What one side sends.
+/// The stream of one side.
 #[derive(Debug)]
 struct Side {
     ends: Ends,
@@ -45,14 +45,14 @@ struct Side {
     above: BTreeMap<i64, Vec<u8>>,
     stored: usize,
     is_given_up: bool,
-    /// The message that began last: where, its first bytes, and how many of these are known.
+    /// The latest message: its offset, its first bytes, and the number of these that are known.
     begin: i64,
-    head: [u8; HEAD],
+    head: [u8; HEADER_BYTES],
     known: usize,
     messages: Vec<Message>,
 }
 
-/// A complete message: bytes of the stream, and when the last of them came, in microseconds.
+/// A complete message: its bytes in the stream, and the time of its last byte in microseconds.
 #[derive(Debug)]
 struct Message {
     from: i64,
@@ -62,7 +62,7 @@ struct Message {
 }
 
 impl Segments {
-    /// Takes the next packet of the connection.
+    /// Adds the next packet of the connection.
     pub(super) fn push(&mut self, packet: &Packet<'_>) {
         let decoded = gannet_wire::decode(packet.link_type.0, packet.data, packet.wire_len);
         let Ok(decoded) = decoded else { return };
@@ -73,7 +73,7 @@ impl Segments {
         let found = self.sides.iter().position(|side| side.ends == ends);
         let at = match found {
             Some(at) => at,
-            None if self.sides.len() == MOST_SIDES => return,
+            None if self.sides.len() == MAX_SIDES => return,
             None => {
                 self.sides.push(Side::new(ends, tcp));
                 self.sides.len() - 1
@@ -86,8 +86,8 @@ impl Segments {
         side.data(from, tcp.payload, packet.time.as_nanos() / 1_000);
     }
 
-    /// Numbers of the packets with bytes of messages that have this number and are complete from one time on and before
-    /// another; `None` where a hole in a stream may hide some of them.
+    /// Numbers of the packets with bytes of messages that have this id and are completed in the time from `from` up to,
+    /// but excluding, `to`; `None` if a hole in a stream may hide some of them.
     pub(super) fn packets_of(&self, id: u16, (from, to): (i64, i64)) -> Option<Vec<u64>> {
         let is_meant = |m: &&Message| m.id == id && (from..to).contains(&m.time);
         let of = |side: &Side| -> Vec<(i64, i64)> {
@@ -117,7 +117,7 @@ impl Side {
             stored: 0,
             is_given_up: false,
             begin: 0,
-            head: [0; HEAD],
+            head: [0; HEADER_BYTES],
             known: 0,
             messages: Vec::new(),
         }
@@ -141,14 +141,14 @@ impl Side {
         if from > self.next {
             self.stored += bytes.len();
             let old = self.above.insert(from, bytes.to_vec());
-            // Of two segments with the same first byte the longer one counts.
+            // Of two segments with the same offset the longer one counts.
             if let Some(old) = old {
                 self.stored -= old.len().min(bytes.len());
                 if old.len() > bytes.len() {
                     self.above.insert(from, old);
                 }
             }
-            self.is_given_up = self.stored > MOST_ABOVE;
+            self.is_given_up = self.stored > MAX_ABOVE_HOLE;
             if self.is_given_up {
                 self.above.clear();
             }
@@ -162,13 +162,13 @@ impl Side {
         }
     }
 
-    /// Bytes that begin at the next one or before it.
+    /// Processes bytes that start at or before the next expected offset.
     fn in_order(&mut self, from: i64, bytes: &[u8], time: i64) {
         let known = usize::try_from(self.next - from).unwrap_or_default();
         let mut bytes = bytes.get(known..).unwrap_or_default();
         while !bytes.is_empty() {
-            let size = self.known.min(HEAD);
-            // Of an empty message, or one of a single byte, there is no number.
+            let size = self.known.min(HEADER_BYTES);
+            // An empty message, or one of a single byte, has no id.
             let missing = match self.len() {
                 None => 2 - size,
                 Some(len) => (self.begin + 2 + len - self.next) as usize,
@@ -191,7 +191,7 @@ impl Side {
         }
     }
 
-    /// Bytes of the message behind its length, where that is known.
+    /// Length of the message after the length field, if it is known.
     fn len(&self) -> Option<i64> {
         let [high, low, ..] = self.head;
         (self.known >= 2).then(|| u16::from_be_bytes([high, low]).into())

@@ -1,4 +1,4 @@
-//! `gannet packets`: a line a packet, as `tcpdump -n` prints them, or what the packets are together.
+//! `gannet packets`: one line per packet, like `tcpdump -n`, or a summary of all packets.
 
 mod line;
 mod messages;
@@ -27,8 +27,8 @@ use crate::stdin::Live;
 use crate::stop::Stop;
 use crate::terminal::Terminal;
 use line::Printer;
-use slices::Asked;
 pub(crate) use slices::PacketSelection;
+use slices::Selections;
 use summary::Summary;
 
 const EXAMPLES: &str = "\
@@ -42,7 +42,7 @@ Examples:
   gannet packets --where \"query = 'example.com'\" --log dns trace.pcap
                                                  those of some requests (feature sql)";
 
-/// Print a line a packet, as `tcpdump -n` does, or a summary of protocols and hosts.
+/// Print one line per packet, as `tcpdump -n` does, or a summary of protocols and hosts.
 ///
 /// Times are UTC. Sequence numbers are relative to the first one of their direction.
 #[derive(Debug, clap::Args)]
@@ -60,22 +60,22 @@ pub(crate) struct Args {
     /// Stop after this many packets
     #[arg(short, long, value_name = "N")]
     count: Option<u64>,
-    /// The bytes of each packet in hexadecimal, from the network layer on; twice, from the link layer on
+    /// Print the bytes of each packet in hexadecimal from the network layer on; given twice, from the link layer on
     #[arg(short = 'x', action = clap::ArgAction::Count)]
     hex: u8,
-    /// Print bytes and their characters; twice, from the link layer on
+    /// Print bytes and their characters; given twice, from the link layer on
     #[arg(short = 'X', action = clap::ArgAction::Count, conflicts_with = "hex")]
     text: u8,
     /// Print absolute sequence numbers
     #[arg(short = 'S', long)]
     absolute: bool,
-    /// As tcpdump: -t prints no times, -tt seconds since 1970, -tttt dates
+    /// Format of times, as for tcpdump: -t prints none, -tt seconds since 1970, -tttt dates
     #[arg(short = 't', action = clap::ArgAction::Count)]
     time: u8,
     /// Addresses and ports as numbers; always on
     #[arg(short, action = clap::ArgAction::Count, hide = true)]
     numbers: u8,
-    /// Print the protocol hierarchy and the hosts and host pairs with most bytes instead
+    /// Print the protocol hierarchy and the hosts and host pairs with the most bytes instead
     #[arg(long, conflicts_with_all = ["hex", "text", "absolute", "time"])]
     summary: bool,
     /// Only packets of these connections, tunnels among them; the capture needs an index (gannet index)
@@ -96,16 +96,16 @@ pub(crate) struct Args {
         conflicts_with_all = ["read", "filter", "summary", "uid"]
     )]
     condition: Option<String>,
-    /// The log that --where is about. Of dns, http and smtp only packets of the request are taken
+    /// The log that --where refers to. For dns, http and smtp only packets of the request are selected
     #[arg(long, value_name = "LOG", default_value = "conn", requires = "condition")]
     log: String,
     /// Logs of the capture for --where, so that it is not analysed again
     #[arg(long, value_name = "PATH", requires = "condition")]
     rows: Option<PathBuf>,
-    /// Do not verify checksums in the analysis for --where, as the index was made
+    /// Do not verify checksums in the analysis for --where: use this if the index was made with it
     #[arg(short = 'C', long, requires = "condition", conflicts_with_all = ["rows", "uid"])]
     no_checksums: bool,
-    /// Seed of uids in the analysis for --where, as the index was made
+    /// Seed of uids in the analysis for --where: use the seed of the index
     #[arg(
         long,
         value_name = "N",
@@ -114,7 +114,7 @@ pub(crate) struct Args {
         conflicts_with_all = ["rows", "uid"]
     )]
     seed: u64,
-    /// Write the packets of --uid or --where into a capture instead: .pcap or .pcapng, and .gz, .zst, .xz or .lz4 behind it
+    /// Write the packets of --uid or --where into a capture instead: .pcap or .pcapng, optionally followed by .gz, .zst, .xz or .lz4
     #[arg(short, long, value_name = "OUT", requires = "slice")]
     write: Option<PathBuf>,
     /// Number of hosts and host pairs that --summary prints
@@ -175,16 +175,16 @@ fn rows_where(
                 Ok(Outcome::NoCapture)
             }
             Ok(wanted) => {
-                slices::run(files, &Asked::Same(&wanted), args.printer(), None, write, count)
+                slices::run(files, &Selections::Same(&wanted), args.printer(), None, write, count)
             }
             Err(outcome) => Ok(outcome),
         },
-        // A uid is one of a capture: each is analysed alone, as its index was made.
+        // Uids belong to one capture: each is analysed separately, as for its index.
         None => {
             let of_each = |path: &Path| rows(&[path.to_owned()]);
-            let asked = Asked::OfEach { rows: &of_each, nothing: &nothing };
+            let selections = Selections::OfEach { rows: &of_each, nothing: &nothing };
             let analysis = Some(gannet_index::Analysis::of(&analysis));
-            slices::run(files, &asked, args.printer(), analysis, write, count)
+            slices::run(files, &selections, args.printer(), analysis, write, count)
         }
     }
 }
@@ -195,7 +195,7 @@ fn rows_where(args: &Args, _: &[PathBuf], _: &str, _: &Terminal) -> anyhow::Resu
     Ok(crate::left_out::report(&"--where", "sql"))
 }
 
-/// What becomes of packets.
+/// The use of packets: printed or summed up.
 enum Work {
     Lines(Box<Printer>, BufWriter<io::StdoutLock<'static>>),
     Summary(Box<Summary>),
@@ -219,7 +219,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     if !args.uid.is_empty() {
         let wanted: Vec<_> = args.uid.iter().map(|uid| PacketSelection::all(uid.clone())).collect();
         let write = args.write.as_deref();
-        return slices::run(&files, &Asked::Same(&wanted), args.printer(), None, write, args.count);
+        return slices::run(
+            &files,
+            &Selections::Same(&wanted),
+            args.printer(),
+            None,
+            write,
+            args.count,
+        );
     }
     if let Some(condition) = &args.condition {
         return rows_where(args, &files, condition, &terminal);
@@ -237,7 +244,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         Ok(stream) => stream,
         Err(error) => {
             terminal.error(&error);
-            // As of tcpdump, where what follows the options is a filter.
+            // As for tcpdump, where the arguments after the options are a filter.
             let is_missing = matches!(&error, gannet_capture::Error::Io { source, .. }
                 if source.kind() == io::ErrorKind::NotFound);
             if args.read.is_empty() && files.len() > 1 && is_missing {
@@ -259,7 +266,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     };
     let mut left = args.count.unwrap_or(u64::MAX);
     let mut outcome = Outcome::Done;
-    while left > 0 && stop.asked().is_none() {
+    while left > 0 && stop.requested().is_none() {
         match stream.next_batch() {
             Ok(Some(batch)) => {
                 for packet in batch.iter() {
@@ -276,8 +283,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
                 }
             }
             Ok(None) => break,
-            // Standard input that ends because of a signal looks cut.
-            Err(_) if stop.asked().is_some() => {}
+            // Standard input that ends because of a signal looks truncated.
+            Err(_) if stop.requested().is_some() => {}
             Err(error) => {
                 terminal.error(&error);
                 outcome = outcome.max(Outcome::of(&error, true));
@@ -290,5 +297,5 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             outcome = outcome.max(out::write(summary.render(args.top).as_bytes())?);
         }
     }
-    Ok(stop.asked().unwrap_or(outcome))
+    Ok(stop.requested().unwrap_or(outcome))
 }

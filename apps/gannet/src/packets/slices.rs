@@ -1,4 +1,4 @@
-//! The packets of a connection, by the index of a capture.
+//! Reads the packets of a connection with the index of a capture.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -31,42 +31,42 @@ use crate::paths::FoundFile;
 use crate::paths::InputFile;
 use crate::terminal::Terminal;
 
-/// Packets that are wanted: those of a uid, or of one of its requests.
+/// A selection of packets: those of a uid, or of one of its requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PacketSelection {
     pub(crate) uid: String,
-    /// From this time on and before that one, in microseconds since 1970.
+    /// Only packets from the first time up to, but excluding, the second, in microseconds since 1970.
     pub(crate) within: Option<(i64, i64)>,
-    /// Of DNS messages only those with this number.
+    /// Only DNS messages with this id.
     pub(crate) message: Option<u16>,
-    /// The messages are in the streams of a TCP connection.
+    /// Whether the messages are in the streams of a TCP connection.
     pub(crate) is_stream: bool,
 }
 
 impl PacketSelection {
-    /// All packets of a uid.
+    /// Selects all packets of a uid.
     pub(crate) fn all(uid: String) -> Self {
         Self { uid, within: None, message: None, is_stream: false }
     }
 
-    /// The number and the times of messages in the streams of a TCP connection.
+    /// The id and the times of messages, if they are in the streams of a TCP connection.
     fn of_stream(&self) -> Option<(u16, (i64, i64))> {
         Some((self.message.filter(|_| self.is_stream)?, self.within?))
     }
 
     fn has(&self, packet: &Packet<'_>) -> bool {
-        // As logs have times: without what is below a microsecond.
+        // Logs have times in whole microseconds.
         let micros = packet.time.as_nanos() / 1_000;
         let in_time = self.within.is_none_or(|(from, to)| (from..to).contains(&micros));
         in_time && self.message.is_none_or(|id| message(packet).is_none_or(|found| found == id))
     }
 }
 
-/// The number of the DNS message in a packet, where it is UDP outside of tunnels.
+/// The id of the DNS message in a packet, if it is UDP outside of tunnels.
 fn message(packet: &Packet<'_>) -> Option<u16> {
     let decoded = gannet_wire::decode(packet.link_type.0, packet.data, packet.wire_len).ok()?;
     let datagram = decoded.datagram()?;
-    // A fragment has the number of its message only where that begins: all of them are taken.
+    // Only the first fragment of a message has its id, so all fragments are selected.
     let Transport::Udp(udp) = datagram.transport else { return None };
     if datagram.ip.fragment.is_some() {
         return None;
@@ -74,39 +74,39 @@ fn message(packet: &Packet<'_>) -> Option<u16> {
     udp.payload.first_chunk().map(|id| u16::from_be_bytes(*id))
 }
 
-/// The packets that are wanted of captures.
-pub(super) enum Asked<'a> {
-    /// The same uids of each: where several captures have one of them, that is reported.
+/// The selections for several captures.
+pub(super) enum Selections<'a> {
+    /// The same uids in each capture. A uid that several captures have is reported.
     Same(&'a [PacketSelection]),
-    /// Those that rows of each capture name.
+    /// For each capture the uids of its rows.
     #[cfg(feature = "sql")]
     OfEach {
-        /// The packets that are wanted of a capture; an error was reported.
+        /// Returns the selections of a capture; errors are already reported.
         rows: &'a dyn Fn(&Path) -> Result<Vec<PacketSelection>, Outcome>,
-        /// The error where no capture has such rows.
+        /// The error if no capture has such rows.
         nothing: &'a str,
     },
 }
 
-impl Asked<'_> {
+impl Selections<'_> {
     fn of(&self, file: &Path) -> Result<Cow<'_, [PacketSelection]>, Outcome> {
         let _ = file;
         match self {
-            Self::Same(wanted) => Ok(Cow::Borrowed(wanted)),
+            Self::Same(selected) => Ok(Cow::Borrowed(selected)),
             #[cfg(feature = "sql")]
             Self::OfEach { rows, .. } => rows(file).map(Cow::Owned),
         }
     }
 
-    /// The error where no packet is found, although some captures have rows.
+    /// The error if no packet is found, with or without rows.
     fn nothing(&self, has_rows: bool) -> String {
         let _ = has_rows;
         match self {
-            Self::Same(wanted) => {
-                let mut uids: Vec<_> = wanted.iter().map(|wanted| &*wanted.uid).collect();
+            Self::Same(selected) => {
+                let mut uids: Vec<_> = selected.iter().map(|selected| &*selected.uid).collect();
                 uids.dedup();
-                let more = if uids.len() > MANY { ", ..." } else { "" };
-                uids.truncate(MANY);
+                let more = if uids.len() > MAX_LISTED { ", ..." } else { "" };
+                uids.truncate(MAX_LISTED);
                 format!("no capture has packets of {}{more}", uids.join(", "))
             }
             #[cfg(feature = "sql")]
@@ -119,22 +119,22 @@ impl Asked<'_> {
         }
     }
 
-    /// Whether a uid is looked for in several captures.
+    /// Whether the same uids are selected in all captures.
     fn is_same(&self) -> bool {
         matches!(self, Self::Same(_))
     }
 }
 
-/// Where packets go.
+/// The destination of packets.
 enum To {
     Lines(Box<Printer>, BufWriter<io::StdoutLock<'static>>),
     Capture(Box<Writer>),
 }
 
-/// Uids that a message names at the most.
-const MANY: usize = 5;
+/// Maximum number of uids in a message.
+const MAX_LISTED: usize = 5;
 
-/// What ends the reading of packets.
+/// The reason why reading packets ends early.
 #[derive(Debug)]
 enum Stopped {
     Index(Error),
@@ -148,11 +148,11 @@ impl From<Error> for Stopped {
     }
 }
 
-/// The packets that are wanted in each of the captures, up to a number of them. Indexes are made with the options of `analysis`,
-/// if it is known.
+/// Writes the selected packets of each capture, up to a limit. Missing indexes are built with the options of `analysis`,
+/// if it is given.
 pub(super) fn run(
     files: &[PathBuf],
-    asked: &Asked<'_>,
+    selections: &Selections<'_>,
     printer: Printer,
     analysis: Option<Analysis>,
     write: Option<&Path>,
@@ -193,21 +193,21 @@ pub(super) fn run(
     let mut has_rows = false;
     let mut known: HashMap<String, &Path> = HashMap::new();
     for file in files {
-        let wanted = match asked.of(file) {
-            Ok(wanted) if wanted.is_empty() => continue,
-            Ok(wanted) => {
+        let selected = match selections.of(file) {
+            Ok(selected) if selected.is_empty() => continue,
+            Ok(selected) => {
                 has_rows = true;
-                wanted
+                selected
             }
             Err(failed) => {
                 outcome = outcome.max(failed);
                 continue;
             }
         };
-        match slice(file, analysis, &wanted, &mut to, &mut left, &terminal) {
+        match slice(file, analysis, &selected, &mut to, &mut left, &terminal) {
             Ok(uids) => {
                 found |= !uids.is_empty();
-                for uid in uids.into_iter().filter(|_| asked.is_same()) {
+                for uid in uids.into_iter().filter(|_| selections.is_same()) {
                     if let Some(first) = known.insert(uid.to_owned(), file) {
                         let (first, file) = (first.display(), file.display());
                         terminal.warning(&format_args!(
@@ -233,17 +233,17 @@ pub(super) fn run(
     match to {
         To::Lines(_, mut out) => out.flush().context("standard output")?,
         To::Capture(writer) if found => writer.finish()?,
-        // An old file of this name stays.
+        // An existing file of this name stays.
         To::Capture(writer) => writer.discard(),
     }
     if !found && outcome == Outcome::Done {
-        terminal.error(&asked.nothing(has_rows));
+        terminal.error(&selections.nothing(has_rows));
         outcome = Outcome::NoCapture;
     }
     Ok(outcome)
 }
 
-/// The captures that paths name: of folders those with an index, and those that lack one.
+/// The captures of the given paths: in folders, those with an index and those without.
 fn captures(paths: &[PathBuf]) -> io::Result<Vec<PathBuf>> {
     let is_capture = |found: &FoundFile| {
         let file = std::slice::from_ref(&found.path);
@@ -254,21 +254,21 @@ fn captures(paths: &[PathBuf]) -> io::Result<Vec<PathBuf>> {
     Ok(found.map(|found| found.path).collect())
 }
 
-/// The streams of TCP connections whose messages are wanted.
+/// The TCP streams of the selected messages.
 fn streams<'w>(
     file: &Path,
     index: &mut Index,
-    wanted: &'w [PacketSelection],
+    selected: &'w [PacketSelection],
 ) -> Result<HashMap<&'w str, Segments>, Error> {
-    let of_streams = wanted.iter().filter(|wanted| wanted.of_stream().is_some());
-    let uids: BTreeSet<&str> = of_streams.map(|wanted| &*wanted.uid).collect();
+    let of_streams = selected.iter().filter(|selected| selected.of_stream().is_some());
+    let uids: BTreeSet<&str> = of_streams.map(|selected| &*selected.uid).collect();
     let mut all: HashMap<&str, Segments> = HashMap::new();
     let mut numbers: Vec<(u64, &str)> = Vec::new();
     for uid in uids {
         let found = index.packets(uid.as_bytes())?.unwrap_or_default();
         numbers.extend(found.into_iter().map(|number| (number, uid)));
     }
-    // A packet in a tunnel is one of several connections.
+    // A packet in a tunnel belongs to several connections.
     numbers.sort_unstable();
     let mut each: Vec<_> = numbers.iter().map(|(number, _)| *number).collect();
     each.dedup();
@@ -281,11 +281,11 @@ fn streams<'w>(
     Ok(all)
 }
 
-/// The packets of a capture; the uids of which it has packets.
+/// Writes the packets of a capture; returns the uids that have packets.
 fn slice<'w>(
     file: &Path,
     analysis: Option<Analysis>,
-    wanted: &'w [PacketSelection],
+    selected: &'w [PacketSelection],
     to: &mut To,
     left: &mut u64,
     terminal: &Terminal,
@@ -294,26 +294,26 @@ fn slice<'w>(
     analysis.map_or(Ok(()), |analysis| index.check(analysis))?;
     warn_of_forgotten(index.forgotten(), file, |text| terminal.warning(text));
     let mut numbers = Vec::new();
-    // Of packets of requests, whose they may be.
+    // For each packet that may belong to a request, the selections it may belong to.
     let mut requests: HashMap<u64, Vec<&PacketSelection>> = HashMap::new();
     let mut whole = HashSet::new();
     let mut uids = BTreeSet::new();
-    let streams = streams(file, &mut index, wanted)?;
-    for wanted in wanted {
-        let mut found = index.packets(wanted.uid.as_bytes())?.unwrap_or_default();
-        if let Some((id, within)) = wanted.of_stream() {
-            let segments = streams.get(&*wanted.uid);
+    let streams = streams(file, &mut index, selected)?;
+    for selected in selected {
+        let mut found = index.packets(selected.uid.as_bytes())?.unwrap_or_default();
+        if let Some((id, within)) = selected.of_stream() {
+            let segments = streams.get(&*selected.uid);
             found = segments.and_then(|all| all.packets_of(id, within)).unwrap_or(found);
             whole.extend(found.iter().copied());
-        } else if wanted.within.is_none() && wanted.message.is_none() {
+        } else if selected.within.is_none() && selected.message.is_none() {
             whole.extend(found.iter().copied());
         } else {
             for number in &found {
-                requests.entry(*number).or_default().push(wanted);
+                requests.entry(*number).or_default().push(selected);
             }
         }
         if !found.is_empty() {
-            uids.insert(&*wanted.uid);
+            uids.insert(&*selected.uid);
         }
         numbers.extend(found);
     }
@@ -322,7 +322,7 @@ fn slice<'w>(
     let mut any = false;
     Slices::new(file, &mut index).read(&numbers, |packet| {
         let is_of =
-            |requests: &Vec<&PacketSelection>| requests.iter().any(|wanted| wanted.has(packet));
+            |requests: &Vec<&PacketSelection>| requests.iter().any(|selected| selected.has(packet));
         if !whole.contains(&packet.number) && !requests.get(&packet.number).is_some_and(is_of) {
             return Ok(());
         }

@@ -1,4 +1,4 @@
-//! What a capture holds in sum: protocols by layer, hosts and pairs of hosts.
+//! The summary of a capture: protocols by layer, hosts and pairs of hosts.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -17,17 +17,17 @@ use super::line::name_of;
 use crate::sums::Sum;
 use crate::sums::Tally;
 
-/// Protocols below one that are printed by themselves.
-const SHOWN: usize = 12;
+/// Maximum number of protocols listed below another.
+const MAX_LISTED: usize = 12;
 
-/// A protocol and those in it.
+/// A protocol and the protocols inside of it.
 #[derive(Debug, Default)]
 struct Layer {
     sum: Sum,
     inside: BTreeMap<String, Layer>,
 }
 
-/// Adds packets up.
+/// Sums up packets.
 #[derive(Debug, Default)]
 pub(super) struct Summary {
     all: Layer,
@@ -113,11 +113,11 @@ impl Summary {
     }
 }
 
-/// Prints the layers within one, those with most bytes first.
+/// Prints the layers inside of one, sorted by bytes.
 fn layers(of: &Layer, depth: usize, line: &mut impl FnMut(&str, Sum)) {
     let mut all: Vec<_> = of.inside.iter().collect();
     all.sort_by_key(|(name, layer)| (std::cmp::Reverse(layer.sum.bytes), *name));
-    let (shown, others) = all.split_at(all.len().min(SHOWN));
+    let (shown, others) = all.split_at(all.len().min(MAX_LISTED));
     for (name, layer) in shown {
         line(&format!("{:width$}{name}", "", width = 2 * depth), layer.sum);
         layers(layer, depth + 1, line);
@@ -133,7 +133,7 @@ fn layers(of: &Layer, depth: usize, line: &mut impl FnMut(&str, Sum)) {
     }
 }
 
-/// Adds the layers of a datagram. Returns its hosts, those of the outermost one in tunnels.
+/// Adds the layers of a datagram. Returns its hosts; for tunnels those of the outermost header.
 fn ip(contents: &Contents<'_>, layers: &mut Vec<String>, tunnels: u8) -> Option<(Addr, Addr)> {
     let Contents::Datagram(Datagram { ip, transport }) = contents else {
         layers.push("IP, cut short or malformed".into());
@@ -147,7 +147,7 @@ fn ip(contents: &Contents<'_>, layers: &mut Vec<String>, tunnels: u8) -> Option<
         Transport::Other if is_tunnel && tunnels < gannet_wire::MAX_TUNNEL_DEPTH => {
             self::ip(&Contents::of(ip.payload, ip.payload_len), layers, tunnels + 1);
         }
-        // Servers nearly always have the lower one.
+        // The lower port is nearly always that of the server.
         _ => layers.extend(transport.ports().map(|(a, b)| format!("port {}", a.min(b)))),
     }
     Some((ip.src, ip.dst))

@@ -1,4 +1,4 @@
-//! `gannet replay`: DNS queries out of captures and lists, sent again.
+//! `gannet replay`: sends the DNS queries of captures and lists.
 
 mod changes;
 mod plan;
@@ -32,8 +32,8 @@ use crate::stop::Stop;
 use crate::terminal::Terminal;
 use crate::unanswered;
 
-/// How often the line of progress is written again.
-const REDRAW: Duration = Duration::from_millis(500);
+/// Interval at which the line of progress is rewritten.
+const REDRAW_INTERVAL: Duration = Duration::from_millis(500);
 
 const EXAMPLES: &str = "\
 Examples:
@@ -110,7 +110,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NET", value_parser = range)]
     bind: Option<Range>,
     /// Seconds until a query without an answer is lost
-    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = some_seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = positive_duration)]
     timeout: Duration,
     /// Number of times that a query without an answer is sent again
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -126,7 +126,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
     /// Most seconds to send
-    #[arg(long, value_name = "SECONDS", value_parser = some_seconds)]
+    #[arg(long, value_name = "SECONDS", value_parser = positive_duration)]
     duration: Option<Duration>,
     /// Seconds at the start that are excluded from the totals
     #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = seconds)]
@@ -141,7 +141,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILTER")]
     filter: Option<String>,
     /// Seconds of an interval in --json and --svg
-    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = some_seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = positive_duration)]
     interval: Duration,
     /// Report as JSON (DNS-OARC's dns-metrics), an object a line
     #[arg(long)]
@@ -179,7 +179,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let terminal = Terminal::new(args.quiet);
     let stop = Stop::on_signals().context("signals")?;
     let flag = Arc::new(AtomicBool::new(false));
-    stop.also(&flag);
+    stop.set_on_stop(&flag);
     if let Some(at) = args.serve.serve {
         return serve::run(at, args, &terminal, &flag);
     }
@@ -201,7 +201,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let live = Live::default();
     let done = AtomicBool::new(false);
     let result = std::thread::scope(|scope| {
-        if terminal.is_watched() {
+        if terminal.is_terminal() {
             scope.spawn(|| watch(&live, &done));
         }
         let result = match comparison {
@@ -229,7 +229,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         None => Outcome::Done,
     };
     let other = compared.as_ref().and_then(|compared| compared.other.as_deref()).zip(other);
-    let arrived = say_failures(&report, other, (target, &options), args, &terminal);
+    let arrived = report_failures(&report, other, (target, &options), args, &terminal);
     let params = std::env::args_os().skip(1).map(|arg| arg.to_string_lossy().into_owned());
     let params = changes::without_secrets(params);
     let mut text = if args.json { report.json(&params) } else { report.table() };
@@ -242,12 +242,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         written.with_context(|| path.display().to_string())?;
     }
     let damaged = if report.seen.remarks.is_empty() { Outcome::Done } else { Outcome::Damaged };
-    Ok(stop.asked().unwrap_or(outcome.max(damaged).max(answered).max(arrived)))
+    Ok(stop.requested().unwrap_or(outcome.max(damaged).max(answered).max(arrived)))
 }
 
-/// Reports what damaged the input and what did not reach a server: `target`, and the `other` one, if there is one.
+/// Reports damage of the input and queries that did not reach a server: `target`, and the `other` one, if there is one.
 /// Returns the worst outcome of sending.
-fn say_failures(
+fn report_failures(
     report: &Report,
     other: Option<(&Report, SocketAddr)>,
     (target, options): (SocketAddr, &Options),
@@ -255,7 +255,7 @@ fn say_failures(
     terminal: &Terminal,
 ) -> Outcome {
     for remark in &report.seen.remarks {
-        // Each of them sets the exit code to 3: --quiet must not leave that without a reason.
+        // Each of these sets the exit code to 3, so its reason is reported with --quiet, too.
         match &args.list {
             Some(_) if !args.quiet => terminal.warning(remark),
             _ => terminal.error(remark),
@@ -267,7 +267,7 @@ fn say_failures(
     let partial = partial.filter_map(|(report, at)| unsent(report, at));
     let failures = failures.map(|why| (why, Outcome::Failed));
     let failures: Vec<_> = failures.chain(partial.map(|why| (why, Outcome::Unsent))).collect();
-    // An error is reported also where only the report is wanted.
+    // Errors are reported with --quiet, too.
     let arrived = failures.iter().map(|(_, outcome)| *outcome).max().unwrap_or(Outcome::Done);
     for (why, _) in failures.iter().filter(|(_, outcome)| *outcome == arrived) {
         terminal.error(why);
@@ -283,7 +283,7 @@ fn say_failures(
     arrived
 }
 
-/// Why a run has no answers of a server.
+/// The reason why a run got no answers from a server.
 fn failure(report: &Report, server: SocketAddr, options: &Options) -> Option<String> {
     let counts = report.counts();
     if report.is_all_warm_up() {
@@ -313,7 +313,7 @@ fn failure(report: &Report, server: SocketAddr, options: &Options) -> Option<Str
     }
 }
 
-/// Says which part of the queries was not sent, and why.
+/// A message about the queries that were not sent, with the reason.
 fn unsent(report: &Report, server: SocketAddr) -> Option<String> {
     let (unsent, sent) = (report.counts().unsent, report.counts().sent);
     let why = report.trouble().map_or_else(String::new, |why| format!(": {why}"));
@@ -321,7 +321,7 @@ fn unsent(report: &Report, server: SocketAddr) -> Option<String> {
         .then(|| format!("{unsent} of {} queries were not sent to {server}{why}", sent + unsent))
 }
 
-/// Says what stopped a run, and what to do about it.
+/// Reports the error that stopped a run, with a hint.
 fn explain(error: &Error, args: &Args, terminal: &Terminal) -> Outcome {
     match (error, &args.differences) {
         (Error::System { what: "differences", error }, Some(path)) => {
@@ -357,14 +357,14 @@ fn watch(live: &Live, done: &AtomicBool) {
     let start = Instant::now();
     let mut before = (0.0, 0);
     while !done.load(Ordering::Relaxed) {
-        std::thread::sleep(REDRAW);
+        std::thread::sleep(REDRAW_INTERVAL);
         let (now, sent) = (start.elapsed().as_secs_f64(), live.sent.load(Ordering::Relaxed));
         let rate = (sent - before.1) as f64 / (now - before.0).max(1e-9);
         before = (now, sent);
         let answered = live.answered.load(Ordering::Relaxed);
         let lost = live.lost.load(Ordering::Relaxed);
         let mut err = io::stderr().lock();
-        // If standard error is closed, there is no one to report to.
+        // If standard error is closed, nothing can be reported.
         write!(err, "\r{now:6.1} s  {sent} sent, {rate:.0}/s, {answered} answered, {lost} lost ")
             .unwrap_or_default();
     }
@@ -379,8 +379,8 @@ fn seconds(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "not a number of seconds from 0 to a year".to_owned())
 }
 
-/// A time that is not zero.
-fn some_seconds(text: &str) -> Result<Duration, String> {
+/// Parses a duration greater than zero.
+fn positive_duration(text: &str) -> Result<Duration, String> {
     match seconds(text) {
         Ok(Duration::ZERO) => Err("not more than 0 seconds".to_owned()),
         other => other,

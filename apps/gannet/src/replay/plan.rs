@@ -1,4 +1,4 @@
-//! What the arguments of a run ask for, checked before anything is sent.
+//! The plan of a run: its arguments, checked before anything is sent.
 
 use std::io;
 use std::io::Write;
@@ -26,22 +26,22 @@ use crate::paths::InputFile;
 use crate::terminal::Terminal;
 use crate::unanswered;
 
-/// A run: what it sends, and where its results go.
+/// The input, options and outputs of a run.
 pub(super) struct Plan<'a> {
     pub(super) options: Options,
     pub(super) target: SocketAddr,
     /// The filter of `--filter`.
     pub(super) filter: Option<Filter>,
     pub(super) comparison: Option<(ReferenceAnswers, Fields)>,
-    /// Where differences between answers are written.
+    /// The output for differences between answers.
     pub(super) differences: Box<dyn Write + Send>,
     /// The file of `--svg`.
     pub(super) drawing: Option<(&'a Path, NewFile)>,
 }
 
-/// Why nothing is sent.
+/// The reason why a run does not start.
 pub(super) enum Refusal {
-    /// The arguments make no sense.
+    /// The arguments are invalid.
     Arguments { why: String, hint: Option<&'static str> },
     /// The run cannot be prepared.
     Run(Error),
@@ -131,7 +131,7 @@ fn target(args: &Args) -> Result<SocketAddr, Refusal> {
     Ok(target)
 }
 
-/// Where queries come from.
+/// Opens the source of queries.
 fn input(args: &Args, filter: Option<Filter>) -> Result<Input, Refusal> {
     let input = match &args.list {
         Some(path) => Input::List(path.clone()),
@@ -150,7 +150,7 @@ fn input(args: &Args, filter: Option<Filter>) -> Result<Input, Refusal> {
     Ok(input)
 }
 
-/// How the server's certificate is verified.
+/// The options for verifying the server's certificate.
 fn tls(args: &Args) -> Result<Tls, Error> {
     let trust = match &args.ca {
         _ if args.no_verify => Trust::Anybody,
@@ -162,7 +162,7 @@ fn tls(args: &Args) -> Result<Tls, Error> {
     Tls::new(name, &trust)
 }
 
-/// Where differences are written: nowhere, to standard output or to a file.
+/// Opens the output for differences: none, standard output or a file.
 fn differences(args: &Args) -> anyhow::Result<Box<dyn Write + Send>> {
     Ok(match &args.differences {
         None => Box::new(io::sink()),
@@ -175,7 +175,7 @@ fn differences(args: &Args) -> anyhow::Result<Box<dyn Write + Send>> {
     })
 }
 
-/// An option that has no effect over the transport, and the transports that it is for.
+/// The first given option that has no effect with the transport, and the transports for which it has one.
 fn unused(args: &Args) -> Option<(&'static str, &'static str)> {
     let secure = [
         ("--ca", args.ca.is_some()),
@@ -197,7 +197,7 @@ fn unused(args: &Args) -> Option<(&'static str, &'static str)> {
     first(&streams).filter(|_| !args.transport.is_stream()).map(|o| (o, "tcp, tls, https and quic"))
 }
 
-/// What answers are compared with, and how.
+/// The reference answers, and the fields to compare.
 fn comparison(text: &str, args: &Args) -> anyhow::Result<(ReferenceAnswers, Fields)> {
     let against = ReferenceAnswers::parse(text, args.transport.port(), args.yes_i_may)
         .context("--compare")?;

@@ -19,7 +19,7 @@ use crate::terminal::Terminal;
 
 use super::seconds;
 
-/// Options of sending, which an echo server has no use for.
+/// Options of sending, which an echo server does not use.
 const SENDING: [&str; 38] = [
     "files",
     "read",
@@ -69,14 +69,14 @@ pub(super) struct Args {
           default_missing_value = "127.0.0.1:5300",
           conflicts_with_all = SENDING)]
     pub(super) serve: Option<SocketAddr>,
-    /// Answer nothing, only count
+    /// Count queries without answering them
     #[arg(long, requires = "serve", conflicts_with = "to")]
     sink: bool,
     /// Share of queries that are not answered, 0 to 1
     #[arg(long, value_name = "SHARE", default_value_t = 0.0, requires = "serve", conflicts_with = "to",
           value_parser = share)]
     drop: f64,
-    /// Share of queries that get bytes other than DNS
+    /// Share of queries that get bytes that are no DNS message
     #[arg(long, value_name = "SHARE", default_value_t = 0.0, requires = "serve", conflicts_with = "to",
           value_parser = share)]
     garbage: f64,
@@ -187,12 +187,12 @@ pub(super) fn run(
             s.queries, s.answers, s.dropped, s.spoiled, s.other, s.errors, s.connections
         )
     };
-    // To be stopped is how a server ends.
+    // A signal is the regular end of a server.
     out::write(text.as_bytes())
 }
 
-/// The server with the secrets that were asked for, and what is in its datagrams and streams; `None` where
-/// there is a certificate and no use for it.
+/// The server with the certificates for its options, and the protocols in its datagrams and streams; `None` if a
+/// certificate was given without a use for it.
 fn secure(
     server: Server,
     at: SocketAddr,
@@ -220,7 +220,7 @@ fn secure(
     Ok(Some((server, datagrams, streams)))
 }
 
-/// What the echo server shows to clients over TLS, HTTPS and QUIC.
+/// The certificate and key of the echo server for TLS, HTTPS and QUIC.
 fn identity(at: SocketAddr, serve: &Args) -> anyhow::Result<Identity> {
     if let Some((certificate, key)) = serve.cert.as_ref().zip(serve.key.as_ref()) {
         return Ok(Identity::from_files(certificate, key)?);

@@ -59,7 +59,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let (text, lines, failed) =
         session::on_large_stack(work).ok_or_else(|| anyhow!("the script could not be read"))?;
     for line in lines {
-        Terminal::new(false).say(&line);
+        Terminal::new(false).print_lines(&line);
     }
     out::write(text.as_bytes())?;
     Ok(if failed { Outcome::Code(1) } else { Outcome::Done })

@@ -1,4 +1,4 @@
-//! `gannet sql`: questions about captures and logs.
+//! `gannet sql`: SQL queries over captures and logs.
 
 mod pager;
 mod prompt;
@@ -109,7 +109,7 @@ pub(crate) struct Args {
     seed: u64,
 }
 
-/// How answers are written.
+/// The format of results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     Table,
@@ -119,7 +119,7 @@ enum Form {
 }
 
 impl Form {
-    /// The format that the name of a file ends with.
+    /// The format for the suffix of a file name.
     fn of_file(path: &Path) -> Option<Self> {
         match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
             "json" | "jsonl" | "ndjson" => Some(Self::Json),
@@ -131,7 +131,7 @@ impl Form {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    // Tables of groups are accessed at random.
+    // Hash tables of groups are accessed at random.
     #[cfg(target_os = "linux")]
     memory::allow_huge_pages();
     let terminal = Terminal::new(false);
@@ -179,13 +179,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         return prompt::run(args, &session, &terminal);
     }
     let stop = Stop::on_signals().context("signals")?;
-    stop.also(&session.stop());
+    stop.set_on_stop(&session.stop());
     if has_stdin {
         match stdin::open(&stop) {
             Ok(reader) => session.set_stdin(reader),
             Err(error) => {
                 terminal.error(&error);
-                return Ok(stop.asked().unwrap_or(Outcome::NoCapture));
+                return Ok(stop.requested().unwrap_or(Outcome::NoCapture));
             }
         }
     }
@@ -212,14 +212,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             continue;
         }
         outcome = outcome.max(args.answer(&session, &sql, &terminal)?);
-        if let Some(stopped) = stop.asked() {
+        if let Some(stopped) = stop.requested() {
             return Ok(stopped);
         }
     }
     Ok(outcome)
 }
 
-/// A query that stands where a path is expected.
+/// The query, if it was given in the place of a path.
 fn swapped(sql: Option<&str>, paths: &[PathBuf]) -> Option<String> {
     if sql.is_some() {
         return None;
@@ -245,7 +245,7 @@ fn report(error: &Error, terminal: &Terminal) -> Outcome {
 }
 
 impl Args {
-    /// The query, if there is one, and the paths. A first argument that is a path and no query is the first of these.
+    /// The query, if there is one, and the paths. A first argument that is a path counts as a path.
     fn query(&self) -> (Option<String>, Vec<PathBuf>) {
         let mut paths = self.paths.clone();
         let sql = match &self.sql {
@@ -338,7 +338,7 @@ impl Args {
     }
 }
 
-/// Why an answer is not complete.
+/// The reason why a result is incomplete.
 enum Failed {
     Query(Error),
     Write(io::Error),
@@ -358,10 +358,10 @@ impl From<io::Error> for Failed {
     }
 }
 
-/// Characters of a value that a table shows.
-const WIDEST: usize = 80;
+/// Maximum number of characters of a value in a table.
+const MAX_WIDTH: usize = 80;
 
-/// Writes the rows of a query, and returns what they were written to: `path`, if that is a file.
+/// Writes the rows of a query, and returns the output; `path` names it in errors.
 fn write<W: Write + Send>(
     session: &Session,
     sql: &str,
@@ -380,7 +380,7 @@ fn write<W: Write + Send>(
             out.flush()?;
             return Ok(out);
         }
-        Form::Table => Box::new(Pretty::new(&mut out, schema, WIDEST)),
+        Form::Table => Box::new(Pretty::new(&mut out, schema, MAX_WIDTH)),
         Form::Csv => Box::new(Csv::new(&mut out, schema)),
         Form::Json => Box::new(Json::new(&mut out)),
     };
@@ -392,8 +392,8 @@ fn write<W: Write + Send>(
     Ok(out)
 }
 
-/// The packets of the rows of a log for which a condition is true: of dns those of the query and its answer, of http and
-/// smtp those up to the next request of the connection, of all others those of the uid. What goes wrong is printed.
+/// The packets of the rows of a log for which a condition is true: for dns those of the query and its answer, for http and
+/// smtp those up to the next request of the connection, for other logs those of the uid. Errors are reported.
 pub(crate) fn wanted(
     paths: &[PathBuf],
     analysis: gannet_engine::Options,
@@ -401,7 +401,7 @@ pub(crate) fn wanted(
     condition: &str,
     terminal: &Terminal,
 ) -> Result<Vec<PacketSelection>, Outcome> {
-    // The condition begins in the second line of the query.
+    // The condition starts in the second line of the query.
     let failed = |error: Error| report(&error.in_part(condition, 2), terminal);
     let options = Options { analysis, ..Options::default() };
     if paths.iter().any(|path| path == Path::new("-")) {
@@ -418,7 +418,7 @@ pub(crate) fn wanted(
         format!("(SELECT *, lead(ts) OVER (PARTITION BY {order}) AS _next FROM {log})")
     };
     let (from, start, until, message, is_stream) = match log {
-        // The answer is in the packet at ts + rtt, or without rtt before the next query with the same number. Over TCP, these
+        // The answer is in the packet at ts + rtt, or without rtt before the next query with the same id. Over TCP, these
         // are the times at which the messages are complete.
         "dns" => (
             with_next("uid, trans_id ORDER BY ts"),
@@ -465,7 +465,7 @@ pub(crate) fn wanted(
     Ok(all)
 }
 
-/// What `.help` prints.
+/// The text of `.help`.
 fn help() -> String {
     let mut text = "\
 Queries end with ; and may have several lines
@@ -480,12 +480,12 @@ Ctrl-C ends a query that runs, and clears one that is typed."
     text
 }
 
-/// What `.functions` prints.
+/// The text of `.functions`.
 fn functions() -> String {
     FUNCTIONS.iter().map(|f| format!("  {:<30}  {}\n", f.usage, f.doc)).collect()
 }
 
-/// The file of queries that were typed before.
+/// The path of the history file.
 fn history() -> Option<PathBuf> {
     let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from);
     let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".local/state"));

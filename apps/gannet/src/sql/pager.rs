@@ -1,4 +1,4 @@
-//! A pager for answers that are longer than the terminal.
+//! A pager for results that are longer than the terminal.
 
 use std::ffi::OsString;
 use std::io;
@@ -10,23 +10,23 @@ use std::process::Stdio;
 
 use rustix::termios;
 
-/// Standard output: on a terminal, an answer with more lines than that has goes through a pager.
+/// Standard output: on a terminal, results with more lines than the terminal go through a pager.
 #[derive(Debug)]
 pub(super) struct Paged {
-    /// The pager, as a command of the shell, and the lines that need none.
+    /// The pager, as a shell command, and the number of lines that are shown without it.
     pager: Option<(OsString, usize)>,
-    /// What is written so far, while it may be short.
-    waiting: Vec<u8>,
+    /// Buffered output while it is short enough for the terminal.
+    buffered: Vec<u8>,
     lines: usize,
     child: Option<Child>,
 }
 
 impl Paged {
-    /// Without a pager where standard output is no terminal, or `is_wanted` is false.
+    /// Uses a pager if `is_wanted` and standard output is a terminal.
     pub(super) fn new(is_wanted: bool) -> Self {
         let pager = is_wanted && io::stdout().is_terminal();
         let size = pager.then(|| termios::tcgetwinsize(io::stdout()).ok()).flatten();
-        // The line of the shell's prompt stays visible.
+        // One line is left for the shell's prompt.
         let lines = size.map(|size| usize::from(size.ws_row).saturating_sub(1));
         let command = std::env::var_os("PAGER").unwrap_or_else(|| "less".into());
         let is_none = command.is_empty() || command == "cat";
@@ -34,19 +34,19 @@ impl Paged {
     }
 
     fn through(pager: Option<(OsString, usize)>) -> Self {
-        Self { pager, waiting: Vec::new(), lines: 0, child: None }
+        Self { pager, buffered: Vec::new(), lines: 0, child: None }
     }
 
-    /// Writes what waits, and waits until the pager ends.
+    /// Writes buffered output, and waits until the pager ends.
     pub(super) fn finish(mut self) -> io::Result<()> {
         self.end()
     }
 
     fn end(&mut self) -> io::Result<()> {
-        let waiting = std::mem::take(&mut self.waiting);
-        let written = match waiting.is_empty() {
+        let buffered = std::mem::take(&mut self.buffered);
+        let written = match buffered.is_empty() {
             true => Ok(()),
-            false => io::stdout().write_all(&waiting).and_then(|()| io::stdout().flush()),
+            false => io::stdout().write_all(&buffered).and_then(|()| io::stdout().flush()),
         };
         if let Some(mut child) = self.child.take() {
             drop(child.stdin.take());
@@ -60,7 +60,7 @@ impl Paged {
         let mut shell = Command::new("sh");
         shell.arg("-c").arg(command).stdin(Stdio::piped());
         if std::env::var_os("LESS").is_none() {
-            // Long lines are cut at the edge, and the arrow keys move sideways.
+            // -S: long lines are cut at the edge, and the arrow keys scroll sideways.
             shell.env("LESS", "FRSX");
         }
         shell.spawn().ok()
@@ -74,12 +74,12 @@ impl Write for Paged {
         }
         let Some((command, most)) = &self.pager else { return io::stdout().write(bytes) };
         self.lines += bytes.iter().filter(|byte| **byte == b'\n').count();
-        self.waiting.extend_from_slice(bytes);
+        self.buffered.extend_from_slice(bytes);
         if self.lines > *most {
-            let waiting = std::mem::take(&mut self.waiting);
+            let buffered = std::mem::take(&mut self.buffered);
             self.child = Self::start(command);
             self.pager = None;
-            self.write_all(&waiting)?;
+            self.write_all(&buffered)?;
         }
         Ok(bytes.len())
     }
@@ -94,7 +94,7 @@ impl Write for Paged {
 
 impl Drop for Paged {
     fn drop(&mut self) {
-        // An answer that failed: its error is reported.
+        // The result failed, and its error is reported already.
         let _ = self.end();
     }
 }

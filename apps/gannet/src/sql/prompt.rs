@@ -25,7 +25,7 @@ use super::with_folder;
 use crate::outcome::Outcome;
 use crate::terminal::Terminal;
 
-/// Words of SQL that are completed.
+/// SQL keywords for completion.
 const KEYWORDS: [&str; 24] = [
     "SELECT",
     "FROM",
@@ -53,21 +53,21 @@ const KEYWORDS: [&str; 24] = [
     "INTERVAL",
 ];
 
-/// Reads queries and answers them, until the end of input.
+/// Reads and runs queries until the end of input.
 pub(super) fn run(args: &Args, session: &Session, terminal: &Terminal) -> anyhow::Result<Outcome> {
     let stop = session.stop();
-    // While a line is typed Ctrl-C is a key; while a query runs it is a signal.
+    // Ctrl-C is a key while a line is edited, and a signal while a query runs.
     signal_hook::flag::register(signal_hook::consts::SIGINT, stop).context("signals")?;
     let config = Config::builder().auto_add_history(true).build();
-    let mut editor: Editor<Words, FileHistory> = Editor::with_config(config)?;
-    editor.set_helper(Some(Words::of(session)));
+    let mut editor: Editor<Completions, FileHistory> = Editor::with_config(config)?;
+    editor.set_helper(Some(Completions::of(session)));
     let history = history();
     if let Some(path) = &history {
-        // A prompt without a history is a prompt.
+        // The prompt works without a history.
         let _ = with_folder(path).map(|()| editor.load_history(path));
     }
     let tables = session.tables().len();
-    terminal.say(&format_args!("{tables} tables; .help shows more"));
+    terminal.print_lines(&format_args!("{tables} tables; .help shows more"));
     loop {
         match editor.readline("gannet> ") {
             Ok(line) => {
@@ -100,7 +100,7 @@ pub(super) fn run(args: &Args, session: &Session, terminal: &Terminal) -> anyhow
     Ok(Outcome::Done)
 }
 
-/// The command that a line is which other programs take without a dot.
+/// The command for a line that other SQL programs accept without a dot.
 fn word(line: &str) -> Option<&'static str> {
     match line.trim().trim_end_matches(';').trim_end().to_ascii_lowercase().as_str() {
         "exit" | "quit" | "\\q" => Some(".quit"),
@@ -110,7 +110,7 @@ fn word(line: &str) -> Option<&'static str> {
     }
 }
 
-/// A command that begins with a dot; `false` ends the prompt.
+/// Runs a command that starts with a dot; `false` ends the prompt.
 pub(super) fn command(line: &str, session: &Session, terminal: &Terminal) -> io::Result<bool> {
     let line = line.trim_end_matches(';').trim_end();
     let (name, argument) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
@@ -141,10 +141,10 @@ pub(super) fn command(line: &str, session: &Session, terminal: &Terminal) -> io:
     Ok(true)
 }
 
-/// Paths that a line of `.tables` names.
-const PATHS: usize = 3;
+/// Maximum number of paths in a line of `.tables`.
+const MAX_PATHS: usize = 3;
 
-/// The tables, each with the files that its rows come from. Captures, of which every log can be made, are named once.
+/// The tables, each with the files of its rows. Captures, which provide every log, are listed once.
 fn tables(session: &Session, terminal: &Terminal) -> String {
     let all = session.files_of_tables();
     let captures = session.captures();
@@ -154,9 +154,9 @@ fn tables(session: &Session, terminal: &Terminal) -> String {
         text.push_str(table);
         if has_logs {
             let mut names: Vec<_> =
-                logs.iter().take(PATHS).map(|path| path.display().to_string()).collect();
-            if logs.len() > PATHS {
-                names.push(format!("and {} more", logs.len() - PATHS));
+                logs.iter().take(MAX_PATHS).map(|path| path.display().to_string()).collect();
+            if logs.len() > MAX_PATHS {
+                names.push(format!("and {} more", logs.len() - MAX_PATHS));
             }
             if !captures.is_empty() {
                 names.push("captures".to_owned());
@@ -180,45 +180,46 @@ fn tables(session: &Session, terminal: &Terminal) -> String {
     text
 }
 
-/// Commands, which begin with a dot.
+/// The commands of the prompt.
 pub(super) const COMMANDS: [&str; 7] =
     [".tables", ".schema", ".functions", ".help", ".quit", ".exit", ".q"];
 
-/// Queries and commands of a text. A command is a line where no query is begun.
+/// Splits a text into queries and commands. A command is a line outside of a query.
 pub(super) fn lines(text: &str) -> Vec<String> {
-    let (mut all, mut begun) = (Vec::new(), String::new());
+    let (mut all, mut pending) = (Vec::new(), String::new());
     for line in text.lines() {
-        if begun.trim().is_empty() && line.trim_start().starts_with('.') {
+        if pending.trim().is_empty() && line.trim_start().starts_with('.') {
             all.push(line.trim().to_owned());
             continue;
         }
-        begun.push_str(line);
-        begun.push('\n');
-        let (queries, rest) = statements(&begun);
+        pending.push_str(line);
+        pending.push('\n');
+        let (queries, rest) = statements(&pending);
         if rest.is_empty() {
             all.extend(queries);
-            begun.clear();
+            pending.clear();
         }
     }
-    let (queries, rest) = statements(&begun);
+    let (queries, rest) = statements(&pending);
     all.extend(queries);
     all.extend(Some(rest).filter(|rest| !rest.is_empty()));
     all
 }
 
-/// What a character of a text of queries is inside of.
+/// The lexical context of a character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LexicalContext {
     Query,
-    /// Between two of these.
+    /// Inside quotes of this kind.
     Quotes(char),
-    /// A comment to the end of its line.
+    /// Inside a comment to the end of the line.
     Line,
-    /// A comment between `/*` and `*/`.
+    /// Inside a comment between `/*` and `*/`.
     Comment,
 }
 
-/// Splits text at semicolons outside of quotes and comments: complete queries, and what is behind the last semicolon.
+/// Splits text at semicolons outside of quotes and comments. Returns the complete queries, and the text after the last
+/// semicolon.
 pub(super) fn statements(text: &str) -> (Vec<String>, String) {
     let (mut queries, mut current) = (Vec::new(), String::new());
     let mut inside = LexicalContext::Query;
@@ -241,30 +242,30 @@ pub(super) fn statements(text: &str) -> (Vec<String>, String) {
             queries.push(std::mem::take(&mut current).trim().to_owned());
         }
     }
-    // The rest may be comments alone, which are no query.
+    // A rest of comments only is no query.
     let rest = if is_comment(&current) { String::new() } else { current.trim().to_owned() };
     (queries, rest)
 }
 
-/// Whether a text has no more than blanks and comments of lines.
+/// Whether a text consists of blanks and line comments only.
 fn is_comment(text: &str) -> bool {
     text.lines().map(str::trim).all(|line| line.is_empty() || line.starts_with("--"))
 }
 
-/// Whether a text is run with its last line: a query with its semicolon, a command with its line.
+/// Whether a text can be run: a query ends with a semicolon, a command with its line.
 fn is_complete(text: &str) -> bool {
     let (_, rest) = statements(text);
     rest.is_empty() || text.trim_start().starts_with('.') || word(text).is_some()
 }
 
-/// What a word may be completed to.
-struct Words {
+/// Candidates for completion.
+struct Completions {
     words: Vec<String>,
-    /// What follows FROM and JOIN.
+    /// Candidates after FROM and JOIN.
     tables: Vec<String>,
 }
 
-impl Words {
+impl Completions {
     fn of(session: &Session) -> Self {
         let mut words: Vec<String> = KEYWORDS.iter().map(|&word| word.to_owned()).collect();
         for table in session.tables() {
@@ -281,22 +282,22 @@ impl Words {
     }
 }
 
-impl Helper for Words {}
-impl Highlighter for Words {}
+impl Helper for Completions {}
+impl Highlighter for Completions {}
 
-impl Hinter for Words {
+impl Hinter for Completions {
     type Hint = String;
 }
 
-impl Validator for Words {
-    /// A query is complete with its semicolon, a command with its line.
+impl Validator for Completions {
+    /// A query ends with a semicolon, a command with its line.
     fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
         let is_complete = is_complete(context.input());
         Ok(if is_complete { ValidationResult::Valid(None) } else { ValidationResult::Incomplete })
     }
 }
 
-impl Completer for Words {
+impl Completer for Completions {
     type Candidate = String;
 
     fn complete(
@@ -340,8 +341,8 @@ mod tests {
 
     #[test]
     fn lines_continue_up_to_the_semicolon() {
-        for begun in ["SELECT 1", "SELECT ';", "SELECT 1; SELECT 2", "SELECT /* ;", "exit now"] {
-            assert!(!is_complete(begun), "{begun}");
+        for pending in ["SELECT 1", "SELECT ';", "SELECT 1; SELECT 2", "SELECT /* ;", "exit now"] {
+            assert!(!is_complete(pending), "{pending}");
         }
         for complete in
             ["", "SELECT 1;", "SELECT\n1\n;", ".tables", "exit", "-- nothing", "SELECT 1; -- one"]
@@ -359,7 +360,7 @@ mod tests {
 
     #[test]
     fn words_are_completed_without_case() {
-        let words = Words {
+        let words = Completions {
             words: vec!["COUNT(*)".into(), "conn".into(), "id.orig_h".into(), "SELECT".into()],
             tables: vec!["conn".into()],
         };

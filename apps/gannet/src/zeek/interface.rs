@@ -58,7 +58,7 @@ impl Link {
                 self.source.drop_rest();
                 break;
             }
-            if stopping.is_none() && stop.asked().is_some() {
+            if stopping.is_none() && stop.requested().is_some() {
                 self.source.stop();
                 stopping = Some(Instant::now());
             }

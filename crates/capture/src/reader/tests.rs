@@ -76,7 +76,7 @@ fn compressed_files_are_recognised_by_content() {
         assert!(error.is_none(), "{compression:?}");
         assert_eq!(all, packets, "{compression:?}");
 
-        // Files joined by cat, the second without its file header.
+        // Files joined by cat, the second one without its file header.
         let more: Vec<u8> = bytes[crate::pcap::HEADER..].to_vec();
         packed.extend(self::packed(&more, compression));
         let (all, error) = read(&packed).unwrap();
@@ -86,13 +86,13 @@ fn compressed_files_are_recognised_by_content() {
 }
 
 #[test]
-fn compressed_twice_is_refused() {
+fn double_compression_is_rejected() {
     let bytes = packed(&packed(&file_of("x.pcap", &sample(2)), Gzip), Zstd);
     assert!(matches!(read(&bytes), Err(Error::Unsupported { .. })));
 }
 
 #[test]
-fn a_cut_at_every_byte_keeps_what_is_whole() {
+fn truncation_at_any_byte_keeps_complete_packets() {
     for name in ["c.pcap", "c.pcapng"] {
         let packets = sample(12);
         let bytes = file_of(name, &packets);
@@ -114,14 +114,14 @@ fn a_cut_at_every_byte_keeps_what_is_whole() {
                 Err(e) => assert!(e.is_partial() && cut < 24, "{name} cut at {cut}: {e}"),
             }
         }
-        // A file may end between records. The pcapng headers of these packets are two blocks.
+        // A file may end between records. The pcapng headers before these packets are two blocks.
         let blocks = if name == "c.pcap" { 12 } else { 13 };
         assert_eq!(ends.len(), blocks, "{name}: {ends:?}");
     }
 }
 
 #[test]
-fn a_cut_of_compressed_data_is_always_noticed() {
+fn truncation_of_compressed_data_is_detected() {
     let packets: Vec<_> = (0..40).map(|i| Owned::new(i, &noise(50))).collect();
     let bytes = file_of("x.pcap", &packets);
     for compression in [Gzip, Zstd, Xz, Lz4] {
@@ -140,10 +140,10 @@ fn a_cut_of_compressed_data_is_always_noticed() {
 }
 
 #[test]
-fn damage_is_reported_with_its_place_after_the_packets_before_it() {
+fn damage_is_reported_with_its_offset_after_earlier_packets() {
     let packets = sample(3);
     let mut bytes = file_of("d.pcap", &packets);
-    // The third record starts behind the header, 16 + 0 and 16 + 1 bytes.
+    // The third record starts after the header and records of 16 + 0 and 16 + 1 bytes.
     let third = 24 + 16 + 17;
     bytes[third + 8..third + 12].fill(0xff);
     let (all, error) = read(&bytes).unwrap();
@@ -175,7 +175,7 @@ fn packets_longer_than_any_buffer() {
 }
 
 #[test]
-fn what_is_no_capture_says_what_it_is() {
+fn other_files_are_described() {
     for (bytes, what) in [
         (&b""[..], "an empty file"),
         (b"hello, world\n", "text"),

@@ -1,5 +1,5 @@
-//! Advancing time: timers that are due fire before the next packet, and at the end of input all
-//! connections are closed.
+//! Advancing time: due timers fire before the next packet, and at the end of input all connections
+//! are closed.
 
 use std::io;
 
@@ -23,18 +23,18 @@ use crate::packet_events;
 use crate::shard::Shard;
 use crate::shard::ext::Ext;
 
-/// How often Zeek runs handlers after the last packet.
-const MARKS_AT_END: usize = 10;
+/// Number of times that Zeek runs handlers after the last packet.
+const HANDLER_RUNS_AT_END: usize = 10;
 
-/// Timers whose connections are prefetched: early enough to arrive in time, and not so early that
-/// they are evicted again.
+/// Number of timers whose connections are prefetched: enough for the data to arrive in time, few
+/// enough that they are not evicted from the cache again.
 const SLOTS_AHEAD: usize = 12;
 
-/// The least interval between checks of a connection, unless a timer is due.
-const LOOK_AGAIN: Interval = Interval::from_secs(5);
+/// Minimum interval between checks of a connection, unless a timer is due.
+const MIN_CHECK_INTERVAL: Interval = Interval::from_secs(5);
 
-/// The first key behind all rows of packets: rows of connections that are open at the end have it
-/// or a later one.
+/// The first key after the rows of all packets: rows of connections that are open at the end of
+/// input have this key or a later one.
 pub(crate) const CLOSING: RowKey = RowKey { packet: u64::MAX - 1, ..RowKey::EARLIEST };
 
 impl Shard {
@@ -45,14 +45,14 @@ impl Shard {
         if to >= self.wake {
             self.packet_number = number;
             self.advance(to);
-            self.rest();
+            self.update_wake();
         } else {
             self.now = to;
         }
     }
 
-    /// Advances time by packets of other shards at once, if no timer is due up to `latest`, the
-    /// latest of their times and of all packets before. Returns whether it did.
+    /// Advances time by several packets of other shards, if no timer is due up to `latest`, the
+    /// maximum of their times and those of all earlier packets. Returns whether it did.
     #[inline]
     pub(crate) fn pass_all(&mut self, latest: Time) -> bool {
         let to = latest.max(self.now);
@@ -63,29 +63,28 @@ impl Shard {
         quick
     }
 
-    /// Whether no timer is due up to a time.
+    /// Whether no timer is due up to `time`.
     #[inline]
     pub(crate) fn is_idle_until(&self, time: Time) -> bool {
         time < self.wake
     }
 
-    /// Computes the next due time, so that packets of other shards pass quickly.
+    /// Computes the next due time, so that packets of other shards are passed over quickly.
     #[inline]
-    pub(crate) fn rest(&mut self) {
+    pub(crate) fn update_wake(&mut self) {
         self.wake = self.timers.next_due().min(self.env.next_due());
     }
 
-    /// Advances network time; timers due before fire first.
-    ///
-    /// A packet from the past does not turn time back; timers set by it are in the past as well,
-    /// and due at once.
+    /// Advances network time; timers due before `to` fire first.
+    /// || A packet with an earlier time does not set network time back; timers that it sets are in
+    /// the past as well, and due at once.
     pub(crate) fn advance(&mut self, to: Time) {
         let to = to.max(BEGINNING).max(self.now);
         let packet = self.packet_number;
         self.env.logs.set_time(to);
         self.env.logs.set_key(RowKey { packet, ..RowKey::EARLIEST });
         while let Some((due, number, index)) = self.timers.pop(to) {
-            // Connections whose timers fire were idle for long and are not cached.
+            // Connections whose timers fire were idle for long and are not in the cache.
             if let Some(next) = self.timers.ahead(SLOTS_AHEAD) {
                 self.table.prefetch_slot(next);
             }
@@ -93,9 +92,9 @@ impl Shard {
                 self.table.prefetch_removal(next);
             }
             self.now = self.now.max(due);
-            // A file that expires ends before the connection that carried it.
+            // A file that expires is closed before the connection that carried it.
             self.env.expire(self.now, to);
-            // Files that are due at the same time come first: their ties are smaller.
+            // Files that are due at the same time come first: their tie-breakers are smaller.
             self.env.logs.set_key(RowKey { packet, due, tie: (1 << 63) | u64::from(number) });
             self.fire(due, to, number, index);
         }
@@ -109,7 +108,7 @@ impl Shard {
         self.evict();
     }
 
-    /// The same, using the due time that the last [rest](Self::rest) computed.
+    /// Like [`Self::advance`], with the due time that the last [`Self::update_wake`] computed.
     #[inline]
     pub(crate) fn advance_if_due(&mut self, to: Time) {
         let to = to.max(BEGINNING).max(self.now);
@@ -129,7 +128,7 @@ impl Shard {
         }
         let delays = &self.streams.delays;
         open(slot, &mut self.spare, self.now, delays);
-        let now = if slot.conn.look_every > 0 { packet } else { self.now };
+        let now = if slot.conn.check_every > 0 { packet } else { self.now };
         let over = slot.tcp.as_mut().is_some_and(|t| t.is_over(&slot.conn, now, packet, delays));
         if over || slot.conn.last + slot.conn.timeout() <= now {
             if !over && self.keeps(index, packet) {
@@ -148,14 +147,14 @@ impl Shard {
         self.timers.add(slot.due, slot.number, index);
     }
 
-    /// Whether scripts keep a connection that was silent for too long: it is looked at again after as long a time.
+    /// Whether a script keeps an idle connection: it is checked again after the same timeout.
     #[inline]
     fn keeps(&mut self, index: u32, packet: Time) -> bool {
-        self.env.logs.events.wants::<ConnectionTimingOut>() && self.keeps_longer(index, packet)
+        self.env.logs.events.wants::<ConnectionTimingOut>() && self.is_kept_by_script(index, packet)
     }
 
     #[cold]
-    fn keeps_longer(&mut self, index: u32, packet: Time) -> bool {
+    fn is_kept_by_script(&mut self, index: u32, packet: Time) -> bool {
         let kept = self.with_session(index, |conn, tcp, session| {
             session.mention(tcp.as_deref());
             session.decide(conn, |c| ConnectionTimingOut { c })
@@ -168,25 +167,26 @@ impl Shard {
         kept
     }
 
-    /// The end of input: open connections are then [closed](Self::close_next) one by one.
+    /// Begins the end of input: open connections are then [closed](Self::close_next) one by one.
     pub(crate) fn begin_close(&mut self) -> Closing {
         self.env.logs.set_time(self.now);
         if self.env.logs.events.wants::<NetDone>() && !self.is_part() {
             self.env.logs.set_key(CLOSING);
-            // As precise as Zeek's time.
+            // The precision of Zeek's time.
             let nanos = self.now.max(BEGINNING).as_nanos();
             let t = Time::from_nanos(nanos - nanos.rem_euclid(1_000));
             self.env.logs.events.raise(&NetDone { t });
             self.env.logs.events.drain();
         }
         self.sample_usage();
-        // Timers are not needed any more: frees their memory.
+        // The timers are not used again: frees their memory.
         self.timers = Timers::default();
-        self.evictor.rest();
+        self.evictor.stop();
         self.table.finish_finding();
         let mut live = self.table.in_order();
         if self.options.in_key_order {
-            // First those whose own timers are due by then, in the order of these; then by their ends.
+            // First the connections whose own timers are due by then, by due time; then the others,
+            // by endpoints.
             live.sort_by_cached_key(|index| {
                 let slot = self.table.get(*index);
                 let timer = slot.and_then(last_timer);
@@ -196,7 +196,7 @@ impl Shard {
         Closing { live, next: 0 }
     }
 
-    /// Closes the next connection, if there is one.
+    /// Closes the next connection; returns whether one was left.
     pub(crate) fn close_next(&mut self, closing: &mut Closing) -> bool {
         let Some(index) = closing.live.get(closing.next).copied() else { return false };
         if let Some(next) = closing.live.get(closing.next + SLOTS_AHEAD) {
@@ -213,18 +213,18 @@ impl Shard {
             });
         }
         self.remove(index);
-        // Handlers run once all connections are removed, as in Zeek.
+        // As in Zeek, handlers run after all connections were removed.
         self.carry_out();
         true
     }
 
-    /// Ends everything that belongs to no connection, after all connections are closed.
+    /// Ends everything that belongs to no connection, after all connections were closed.
     pub(crate) fn end_close(&mut self) {
         self.env.logs.set_key(RowKey { packet: u64::MAX, ..RowKey::EARLIEST });
         self.drain_events();
         self.env.finish(self.now);
-        if let Some(noting) = &mut self.noting {
-            noting.index.finish();
+        if let Some(index_reporter) = &mut self.index_reporter {
+            index_reporter.index.finish();
         }
         if self.is_part() {
             return;
@@ -235,13 +235,13 @@ impl Shard {
         if events.wants::<ZeekDone>() {
             events.raise(&ZeekDone {});
         }
-        for _ in 0..MARKS_AT_END {
+        for _ in 0..HANDLER_RUNS_AT_END {
             self.env.logs.events.mark();
         }
         self.drain_events();
     }
 
-    /// The end of input.
+    /// Ends the input.
     pub(crate) fn finish(&mut self) -> io::Result<Vec<StreamCount>> {
         let mut closing = self.begin_close();
         while self.close_next(&mut closing) {}
@@ -252,18 +252,18 @@ impl Shard {
     }
 }
 
-/// Connections that are open at the end of input, in the order of creation.
+/// Connections that are open at the end of input, in the order in which they are closed.
 pub(crate) struct Closing {
     live: Vec<u32>,
     next: usize,
 }
 
-/// When a timer would end a connection that Zeek lets fire at the end of input: of attempts, and of DNS and others that look
-/// at their connections.
+/// Due time of the timer that ends a connection and that Zeek fires at the end of input: timers of
+/// connection attempts, and of analyzers that check their connections periodically, such as DNS.
 fn last_timer(slot: &Slot<Ext>) -> Option<Time> {
     let conn = &slot.conn;
     match &slot.tcp {
-        // Its transport state is packed as long as it is a SYN alone.
+        // The transport state is packed as long as the connection consists of a single SYN.
         None if conn.proto == Proto::Tcp => Some(conn.start + Interval::from_secs(5)),
         Some(tcp) => {
             let states = [tcp.endpoint(Dir::Orig).state, tcp.endpoint(Dir::Resp).state];
@@ -272,16 +272,16 @@ fn last_timer(slot: &Slot<Ext>) -> Option<Time> {
             is_attempt.then(|| conn.start + Interval::from_secs(5))
         }
         None => {
-            let every = conn.look_every;
+            let every = conn.check_every;
             (every > 0).then(|| conn.start + Interval::from_secs(i64::from(every)))
         }
     }
 }
 
-/// What Zeek orders connections by.
+/// The key by which Zeek orders connections.
 type Order = ([u8; 16], [u8; 16], u16, u16, u8, [[u8; 4]; 2]);
 
-/// The ends of a connection as Zeek orders them, lower address and its port first, and its VLAN tags.
+/// The endpoints of a connection in Zeek's order, lower address first, and its VLAN tags.
 fn key(conn: &Conn) -> Order {
     let id = &conn.id;
     let orig = (id.orig_h.octets(), id.orig_p.swap_bytes());
@@ -295,14 +295,15 @@ fn key(conn: &Conn) -> Order {
     (low.0, high.0, low.1.swap_bytes(), high.1.swap_bytes(), conn.ip_proto, tags)
 }
 
-/// When to check a connection next.
+/// The time of the next check of a connection.
 fn next_due(slot: &Slot<Ext>, now: Time) -> Time {
-    let idle = slot.conn.next_look(slot.conn.last, now);
+    let idle = slot.conn.next_check(slot.conn.last, now);
     let Some(tcp) = &slot.tcp else { return idle };
     if tcp.is_quiet(&slot.conn, now) {
-        // It is not idle for a while. If it ends before, its timer entry becomes stale, but for no
-        // longer than the connection lived: there are never many of these.
-        return idle.min(now + (now - slot.conn.start).max(LOOK_AGAIN));
+        // A connection that cannot be idle soon is checked less often. If it ends before, its timer
+        // entry becomes stale, but for no longer than the connection lived, so the number of stale
+        // entries stays small.
+        return idle.min(now + (now - slot.conn.start).max(MIN_CHECK_INTERVAL));
     }
     idle.min(tcp.due())
 }

@@ -1,4 +1,4 @@
-//! What listeners ask of the analysis.
+//! Commands of listeners to the analysis.
 
 use gannet_base::ConnId;
 use gannet_base::Dir;
@@ -16,24 +16,24 @@ use gannet_protocols::packet::events::DiscardPacket;
 use gannet_protocols::packet::events::WatchedConnection;
 use gannet_protocols::websocket;
 
+use crate::dissect_transport::UNKNOWN_TRANSPORT;
 use crate::shard::Shard;
 use crate::shard::ext::Thresholds;
-use crate::walk_transport::UNKNOWN_TRANSPORT;
 
-/// An interval of scripts, which settings give in nanoseconds.
+/// Converts nanoseconds, as in settings of scripts, to an interval.
 fn interval(nanos: u64) -> Interval {
     Interval::from_nanos(i64::try_from(nanos).unwrap_or(i64::MAX))
 }
 
 impl Shard {
-    /// Carries out all requests that wait.
+    /// Carries out all pending commands.
     #[cold]
     #[inline(never)]
     pub(crate) fn carry_out_all(&mut self) {
         for command in self.env.logs.events.take_commands() {
             match command {
                 Command::Stop => self.stopped = true,
-                // The listener checked it.
+                // The listener checked the syntax of the filter.
                 Command::Filter(text) => {
                     self.filter = text.and_then(|text| Filter::parse(&text).ok());
                 }
@@ -57,59 +57,60 @@ impl Shard {
                     self.ignores_vxlan_checksums = value == 0;
                 }
                 Command::Setting { name: "Tunnel::max_depth", value } => {
-                    // The outermost tunnel is within any limit.
+                    // The outermost tunnel is always parsed.
                     self.options.limits.tunnel_depth = value.max(1);
                 }
                 Command::Setting { name: "Tunnel::ip_tunnel_timeout", value } => {
                     self.ip_tunnels.set_timeout(interval(value));
                 }
                 Command::Setting { name: "frag_timeout", value } => {
-                    // Zero is no timeout.
+                    // Zero means no timeout.
                     let value = if value == 0 { u64::MAX } else { value };
                     self.fragments.set_timeout(interval(value));
                 }
                 Command::Setting { name: "UnknownProtocol::first_bytes_count", value } => {
-                    self.unread.first_bytes = usize::try_from(value).unwrap_or(usize::MAX);
+                    self.unknown_sampler.first_bytes = usize::try_from(value).unwrap_or(usize::MAX);
                 }
                 Command::Setting { name: "UnknownProtocol::sampling_threshold", value } => {
-                    self.unread.threshold = value;
+                    self.unknown_sampler.threshold = value;
                 }
                 Command::Setting { name: "UnknownProtocol::sampling_rate", value } => {
-                    self.unread.rate = value;
+                    self.unknown_sampler.rate = value;
                 }
                 Command::Setting { name: "UnknownProtocol::sampling_duration", value } => {
-                    self.unread.duration = interval(value);
+                    self.unknown_sampler.duration = interval(value);
                 }
                 Command::Connection { id, ip_proto, uid, what } => {
                     let vlans = self.vlans_of(uid);
-                    let found = self.find_known(&id, ip_proto, vlans);
+                    let found = self.find_connection(&id, ip_proto, vlans);
                     let is_it = |index: &u32| {
                         self.table.get(*index).is_some_and(|slot| slot.conn.uid == uid)
                     };
                     if let Some(index) = found.filter(is_it) {
-                        self.steer_connection(index, what);
+                        self.apply_connection_command(index, what);
                     }
                 }
                 Command::File { fuid, what } => {
-                    self.env.files.steer(fuid, what);
+                    self.env.files.apply_command(fuid, what);
                 }
                 other => self.env.apply_command(self.time.max(self.now), other),
             }
         }
     }
 
-    /// Changes how TCP connections are followed, by Zeek's name of the option. Returns whether it is such an option.
+    /// Sets an option of the TCP analysis, by its name in Zeek. Returns whether the option is
+    /// known.
     fn set_tcp(&mut self, name: &str, value: u64) -> bool {
         let Self { streams, beginnings, .. } = self;
-        // Zero is no limit.
-        let most = if value == 0 { u64::MAX } else { value };
+        // Zero means no limit.
+        let limit = if value == 0 { u64::MAX } else { value };
         match name {
             "partial_connection_ok" => beginnings.any = value != 0,
             "report_gaps_for_partial" => streams.partial_gaps = value != 0,
             "tcp_SYN_ack_ok" => beginnings.syn_acks = value != 0,
             "tcp_SYN_timeout" => streams.delays.first_check = interval(value),
             "tcp_attempt_delay" => streams.delays.attempt = interval(value),
-            // Nothing waits for what is not reported.
+            // Without its event, nothing waits for this delay.
             "tcp_partial_close_delay" => {
                 let delay = &mut streams.delays.partial_close;
                 *delay = delay.map(|_| interval(value));
@@ -120,10 +121,10 @@ impl Shard {
             }
             "tcp_close_delay" => streams.delays.close = interval(value),
             "tcp_connection_linger" => streams.delays.linger = interval(value),
-            "tcp_excessive_data_without_further_acks" => streams.without_further_acks = most,
-            "tcp_max_above_hole_without_any_acks" => streams.above_hole_without_acks = most,
-            "tcp_max_initial_window" => streams.initial_window = most,
-            // Each check is later than the one before.
+            "tcp_excessive_data_without_further_acks" => streams.without_further_acks = limit,
+            "tcp_max_above_hole_without_any_acks" => streams.above_hole_without_acks = limit,
+            "tcp_max_initial_window" => streams.initial_window = limit,
+            // Each check must be later than the one before.
             "tcp_session_timer" => streams.delays.check = interval(value.max(1)),
             "tcp_storm_interarrival_thresh" => {
                 streams.storm_within = i32::try_from(value / 1_000_000).unwrap_or(i32::MAX);
@@ -134,19 +135,20 @@ impl Shard {
         true
     }
 
-    /// The VLAN tags that distinguish the connection of the current packet, as one number.
+    /// The VLAN tags that distinguish the connection of the current packet, packed into a number; 0
+    /// if tags are ignored.
     #[inline]
     pub(crate) fn vlans(&self) -> u32 {
         if self.keyed_by_vlan { self.link.tags() } else { 0 }
     }
 
-    /// The same of a known connection.
+    /// Like [`Self::vlans`], for the connection with this uid.
     fn vlans_of(&self, uid: Uid) -> u32 {
         self.vlans.get(&uid).copied().unwrap_or_default()
     }
 
-    /// Where a connection is.
-    fn find_known(&self, id: &ConnId, ip_proto: u8, vlans: u32) -> Option<u32> {
+    /// The index of an open connection.
+    fn find_connection(&self, id: &ConnId, ip_proto: u8, vlans: u32) -> Option<u32> {
         [false, true].into_iter().find_map(|one_way| {
             let key = Key::new(id, ip_proto, one_way).of_vlans(vlans);
             let plain = self.table.look_up(&key).1.map(|found| found.index);
@@ -154,10 +156,10 @@ impl Shard {
         })
     }
 
-    fn steer_connection(&mut self, index: u32, what: ConnCommand) {
-        // The packet may be another shard's.
-        if let Some(noting) = &mut self.noting {
-            noting.index.mark(self.packet_number);
+    fn apply_connection_command(&mut self, index: u32, what: ConnCommand) {
+        // The command may follow a packet of another shard.
+        if let Some(index_reporter) = &mut self.index_reporter {
+            index_reporter.index.mark(self.packet_number);
         }
         match what {
             ConnCommand::Disable { aid, prevent } => {
@@ -183,16 +185,16 @@ impl Shard {
                     true => TlsSecret::KeyBlock(&secret),
                     false => TlsSecret::Master(&secret),
                 };
-                self.steer_inner(index, ScriptRequest::Decrypt(secret));
+                self.apply_analyzer_request(index, ScriptRequest::Decrypt(secret));
             }
-            ConnCommand::Establish => self.steer_inner(index, ScriptRequest::Establish),
+            ConnCommand::Establish => self.apply_analyzer_request(index, ScriptRequest::Establish),
             ConnCommand::SkipEntity { is_orig } => {
                 let from = if is_orig { Dir::Orig } else { Dir::Resp };
-                self.steer_inner(index, ScriptRequest::SkipEntity { from });
+                self.apply_analyzer_request(index, ScriptRequest::SkipEntity { from });
             }
-            ConnCommand::SkipMail => self.steer_inner(index, ScriptRequest::SkipMail),
+            ConnCommand::SkipMail => self.apply_analyzer_request(index, ScriptRequest::SkipMail),
             ConnCommand::Login { state } => {
-                self.steer_inner(index, ScriptRequest::Login { state });
+                self.apply_analyzer_request(index, ScriptRequest::Login { state });
             }
             ConnCommand::Contents { sides } => {
                 self.with_packet::<true, _>(index, |conn, _, session| session.record(conn, sides));
@@ -235,7 +237,7 @@ impl Shard {
                     let seconds = time.as_nanos() / 1_000_000_000;
                     slot.conn.set_timeout(u16::try_from(seconds).unwrap_or(u16::MAX));
                 }
-                self.settle(index);
+                self.apply_requests(index);
             }
             ConnCommand::Bytes { threshold, is_orig } => {
                 let side = if is_orig { Dir::Orig } else { Dir::Resp };
@@ -251,23 +253,23 @@ impl Shard {
         }
     }
 
-    /// Asks something of an analyzer of a connection.
-    fn steer_inner(&mut self, index: u32, request: ScriptRequest<'_>) {
+    /// Carries out a request to an analyzer of a connection.
+    fn apply_analyzer_request(&mut self, index: u32, request: ScriptRequest<'_>) {
         self.with_packet::<true, _>(index, |conn, _, session| {
             session.handle_request(conn, request);
         });
     }
 
-    /// Scripts look at a connection again.
+    /// Makes a connection watched: a script has looked it up.
     pub(crate) fn watch(&mut self, id: &ConnId, ip_proto: u8, uid: Uid) {
-        let found = self.find_known(id, ip_proto, self.vlans_of(uid));
+        let found = self.find_connection(id, ip_proto, self.vlans_of(uid));
         let slot = found.and_then(|index| self.table.get_mut(index));
         if let Some(slot) = slot.filter(|slot| slot.conn.uid == uid) {
             slot.ext.rare().watched = true;
         }
     }
 
-    /// Reports a connection that scripts watch, as it is now.
+    /// Reports the current state of a watched connection.
     fn report_watched(&mut self, index: u32) {
         let rare = self.table.get(index).and_then(|slot| slot.ext.rare.as_ref());
         if rare.is_some_and(|rare| rare.watched) {
@@ -290,12 +292,12 @@ impl Shard {
         }
     }
 
-    /// Whether the packets of a connection are ignored.
+    /// Whether the packets of a connection are ignored at the request of a script.
     pub(crate) fn skips(&self, index: u32) -> bool {
         self.table.get(index).and_then(|slot| slot.ext.rare.as_ref()).is_some_and(|rare| rare.skip)
     }
 
-    /// Reports sizes of a connection that were crossed, and a packet of one that scripts watch.
+    /// Reports crossed thresholds of a connection, and the packet if the connection is watched.
     #[inline]
     pub(crate) fn check_thresholds(&mut self, index: u32, from: Dir) {
         if self.table.get(index).is_some_and(|slot| slot.ext.rare.is_some()) {

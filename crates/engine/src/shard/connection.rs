@@ -34,21 +34,21 @@ use crate::shard::Shard;
 use crate::shard::ext::Ext;
 use crate::tunnels::Encapsulation;
 
-/// Changes of one connection's encapsulation that are followed.
+/// Maximum number of encapsulation changes that are followed for one connection.
 const MAX_TUNNEL_CHANGES: u8 = 5;
-/// The option of scripts for that.
+/// The script option that sets this maximum.
 const MAX_CHANGES_OPTION: &str = "Tunnel::max_changes_per_connection";
 
-/// Bits of a connection's number for its ordinal within its packet.
+/// Number of bits of a connection's number that hold its ordinal within its packet.
 const ORDINAL_BITS: u32 = 8;
-/// Ordinals from here on share a number.
+/// All ordinals from this one on share a number.
 const ORDINAL_MAX: u32 = (1 << ORDINAL_BITS) - 1;
-/// Connections between two samples of memory usage.
+/// Number of new connections between two samples of memory usage.
 const SAMPLE_EVERY: u64 = 4_096;
 
 impl Shard {
-    /// Creates a connection from a packet's sender, or to it if `flip`; it is the `ordinal`th that
-    /// the current packet looked up. Returns its index, and the side of the sender.
+    /// Creates a connection from the sender of a packet, or to it if `flip`. `ordinal` counts the
+    /// lookups of the current packet. Returns the index, and the side that sent the packet.
     pub(crate) fn create(
         &mut self,
         (hash, ordinal): (Hash, u32),
@@ -59,12 +59,12 @@ impl Shard {
         encapsulation: &Encapsulation,
     ) -> (u32, Dir) {
         let uid = self.env.uids.connection(self.packet_number, ordinal);
-        // In the order of creation, whatever other shards create.
+        // Increases in the order of creation, independent of other shards.
         let number = (self.packet_number << ORDINAL_BITS) | u64::from(ordinal.min(ORDINAL_MAX));
         self.created += 1;
         let vlans = self.vlans();
-        // Its timer is set when the packet is processed, when more is known. The slot is filled in
-        // place because it is large.
+        // The timer is set after the packet is processed, when the timeout is known. The slot is
+        // initialized in place because it is large.
         let conn = Conn::new(uid, *id, proto, ip.protocol, self.time);
         let tcp = (proto == Proto::Tcp).then(|| self.spare.begin(self.time, &self.streams.delays));
         let slot = Slot::new(conn, tcp, Ext::default(), number, one_way);
@@ -82,15 +82,15 @@ impl Shard {
         }
         let is_orig = (conn.id.orig_h, conn.id.orig_p) == (id.orig_h, id.orig_p);
         let from = if is_orig { Dir::Orig } else { Dir::Resp };
-        if let Some(noting) = &mut self.noting {
-            noting.index.begin(index, uid, conn.id, proto);
+        if let Some(index_reporter) = &mut self.index_reporter {
+            index_reporter.index.begin(index, uid, conn.id, proto);
         }
-        if let Some(births) = &self.options.births {
-            births.began(self.packet_number, uid);
+        if let Some(observer) = &self.options.connection_observer {
+            observer.connection_began(self.packet_number, uid);
         }
         if self.env.logs.events.any() {
             let option = match proto {
-                // That of TCP holds once the connection is established.
+                // The timeout of TCP applies once the connection is established.
                 Proto::Tcp | Proto::Udp => "udp_inactivity_timeout",
                 Proto::Icmp => "icmp_inactivity_timeout",
                 _ => "unknown_ip_inactivity_timeout",
@@ -149,18 +149,18 @@ impl Shard {
         (index, from)
     }
 
-    /// The ordinal of the next connection or tunnel that the current packet looks up.
+    /// The ordinal of the next connection or tunnel lookup of the current packet.
     pub(crate) fn next_ordinal(&mut self) -> u32 {
         let ordinal = self.ordinal;
         self.ordinal += 1;
         ordinal
     }
 
-    /// A connection was seen inside of tunnels: logs the tunnels that are new.
+    /// Records the tunnels of a new connection: new tunnels are logged.
     fn register(&mut self, encapsulation: &Encapsulation) {
         for tunnel in encapsulation.iter() {
             let is_new = self.env.tunnels.register(&mut self.env.logs, self.now, *tunnel);
-            // Zeek's scripts look it up.
+            // Zeek's scripts look up the tunnel's connection.
             if is_new
                 && self.env.logs.events.wants::<WatchedConnection>()
                 && let Some(uid) = tunnel.uid
@@ -170,7 +170,7 @@ impl Shard {
         }
     }
 
-    /// Follows changes of a known connection's encapsulation.
+    /// Checks whether a connection's encapsulation has changed, and logs the new tunnels.
     #[cold]
     pub(crate) fn check_encapsulation(&mut self, index: u32, encapsulation: &Encapsulation) {
         let Some(slot) = self.table.get_mut(index) else { return };
@@ -187,15 +187,15 @@ impl Shard {
             self.with_session(index, |_, tcp, session| session.mention(tcp.as_deref()));
         }
         let Some(slot) = self.table.get_mut(index) else { return };
-        let most = self.env.setting(MAX_CHANGES_OPTION, MAX_TUNNEL_CHANGES.into());
-        // 0 is no limit.
-        let allowed = most == 0 || u64::from(changes) < most.min(u8::MAX.into());
+        let max_changes = self.env.setting(MAX_CHANGES_OPTION, MAX_TUNNEL_CHANGES.into());
+        // 0 means no limit.
+        let allowed = max_changes == 0 || u64::from(changes) < max_changes.min(u8::MAX.into());
         let counted = changes.saturating_add(u8::from(allowed));
         slot.ext.rare().encapsulation = (*encapsulation, counted);
         if !allowed {
             slot.conn.set_weird();
             let name = "tunnel_max_changes_per_connection_exceeded";
-            let addl = most.to_string();
+            let addl = max_changes.to_string();
             let env = &mut self.env;
             env.weirds.conn(&mut env.logs, self.now, &mut slot.conn, name, &addl, None);
             slot.conn.note_limit();
@@ -208,7 +208,7 @@ impl Shard {
         self.register(encapsulation);
     }
 
-    /// Runs a function on a connection's slot and its analyzers.
+    /// Calls a function with the session of a connection: its slot and its analyzers.
     pub(crate) fn with_session<R>(
         &mut self,
         index: u32,
@@ -216,12 +216,12 @@ impl Shard {
     ) -> Option<R> {
         let slot = self.table.get_mut(index)?;
         open(slot, &mut self.spare, self.now, &self.streams.delays);
-        let (conn, tcp, mut session) = at_work(slot, self.now, &mut self.env, &mut self.scratch);
+        let (conn, tcp, mut session) = session_of(slot, self.now, &mut self.env, &mut self.scratch);
         Some(work(conn, tcp, &mut session))
     }
 
-    /// Runs a function on a connection for the current packet, then applies the requests of its
-    /// analyzers.
+    /// Calls a function with the session of a connection for the current packet, then applies the
+    /// requests of the analyzers.
     #[inline]
     pub(crate) fn with_packet<const EVENTS: bool, R>(
         &mut self,
@@ -231,32 +231,32 @@ impl Shard {
         let slot = self.table.get_mut(index)?;
         open(slot, &mut self.spare, self.now, &self.streams.delays);
         let patience = slot.conn.timeout();
-        let (conn, tcp, mut session) = at_work(slot, self.now, &mut self.env, &mut self.scratch);
-        if let Some(noting) = &mut self.noting {
-            noting.index.packet(self.packet_number, index);
+        let (conn, tcp, mut session) = session_of(slot, self.now, &mut self.env, &mut self.scratch);
+        if let Some(index_reporter) = &mut self.index_reporter {
+            index_reporter.index.packet(self.packet_number, index);
         }
         let done = work(conn, tcp, &mut session);
         let asked = session.has_requests();
         if asked {
-            settle(conn, tcp.as_deref_mut(), &mut session);
+            apply_requests(conn, tcp.as_deref_mut(), &mut session);
         }
         session.release_idle(conn);
         if EVENTS && self.env.logs.events.awaits_end() {
             conn_state::mention_end(&mut self.env.logs, &slot.conn);
         }
         if asked && !slot.conn.services.as_slice().is_empty() {
-            serve(&mut self.env, self.now, &mut slot.conn, slot.tcp.as_deref());
+            log_service(&mut self.env, self.now, &mut slot.conn, slot.tcp.as_deref());
         }
-        // A timer that moved ahead of its entry needs another entry; one that moved back waits for
-        // its entry. A packet from the past does not make its connection idle, unless it starts the
-        // connection or changes its timeout.
+        // A due time before the timer entry needs another entry; a later due time keeps the entry,
+        // which is checked when it fires. A packet from the past does not make its connection idle,
+        // unless it starts the connection or changes its timeout.
         let fresh = slot.due == Time::MAX;
         let is_new = fresh || slot.tcp.is_some() && slot.conn.timeout() != patience;
         let last = if is_new { slot.conn.last } else { slot.conn.last.max(self.now) };
         let from = if fresh { self.time } else { self.now };
-        let idle = slot.conn.next_look(last, from);
+        let idle = slot.conn.next_check(last, from);
         let due = slot.tcp.as_deref().map_or(idle, |tcp| idle.min(tcp.due()));
-        // Nearly always its entry is earlier.
+        // Usually the existing entry is earlier.
         if due < slot.due {
             let is_quiet = |tcp: &Tcp| {
                 !fresh && slot.conn.last >= self.now && tcp.is_quiet(&slot.conn, self.now)
@@ -272,27 +272,29 @@ impl Shard {
         Some(done)
     }
 
-    /// Finishes the current packet for a connection.
-    pub(crate) fn settle(&mut self, index: u32) {
+    /// Completes the processing of the current packet for a connection.
+    pub(crate) fn apply_requests(&mut self, index: u32) {
         self.with_packet::<true, _>(index, |_, _, _| ());
     }
 
-    /// Ends a connection with the current packet, and writes its rows.
+    /// Ends a connection at the current packet, and writes its rows.
     pub(crate) fn remove(&mut self, index: u32) {
         self.remove_at(index, self.now);
     }
 
-    /// Ends a connection, with `packet` as the time at which its end was detected.
+    /// Ends a connection and writes its rows; `packet` is the time of the packet that made its end
+    /// due.
     pub(crate) fn remove_at(&mut self, index: u32, packet: Time) {
-        // In place, because a slot is large.
+        // In place, because slots are large.
         let Some(slot) = self.table.get_mut(index) else { return };
         slot.open(&mut self.spare);
         count_payload(slot.tcp.as_deref(), &mut slot.conn);
-        let held = slot.tcp.as_deref().map_or(0, Tcp::held);
-        self.evictor.hold(held, 0, slot.number, index, || crate::state::pair(&slot.conn));
-        // As in Zeek, what the end of a connection writes has the time of the packet that advances the clock.
+        let held = slot.tcp.as_deref().map_or(0, Tcp::buffered_bytes);
+        self.evictor.set_buffered(held, 0, slot.number, index, || crate::state::pair(&slot.conn));
+        // As in Zeek, rows written when a connection ends have the time of the packet that advances
+        // the clock.
         let now = packet.max(self.now);
-        let (conn, tcp, mut session) = at_work(slot, now, &mut self.env, &mut self.scratch);
+        let (conn, tcp, mut session) = session_of(slot, now, &mut self.env, &mut self.scratch);
         session.mention(tcp.as_deref());
         session.finish(conn);
         session.match_end(conn);
@@ -302,7 +304,7 @@ impl Shard {
             self.vlans.remove(&slot.conn.uid);
         }
         if !slot.conn.was_served() {
-            serve(env, self.now, &mut slot.conn, slot.tcp.as_deref());
+            log_service(env, self.now, &mut slot.conn, slot.tcp.as_deref());
         }
         if slot.ext.rare.as_ref().is_some_and(|r| r.carries) {
             env.tunnels.close(&mut env.logs, packet, &slot.conn.id, slot.conn.uid);
@@ -313,7 +315,7 @@ impl Shard {
         let (conn, tcp, seed) = (&slot.conn, slot.tcp.as_deref(), self.community);
         let logs = &mut self.env.logs;
         if seed.is_some() || logs.write_in_place(&conn_log::row(conn, tcp, local, None)).is_none() {
-            log_whole(logs, conn, tcp, local, seed);
+            log_slow(logs, conn, tcp, local, seed);
         }
         self.evictor.report.tables[slot.conn.largest_table()] += 1;
         self.table.remove(index, &mut self.spare);
@@ -323,7 +325,7 @@ impl Shard {
 /// Writes a connection's row through the general path.
 #[cold]
 #[inline(never)]
-fn log_whole(
+fn log_slow(
     logs: &mut Logs,
     conn: &Conn,
     tcp: Option<&Tcp>,
@@ -334,9 +336,8 @@ fn log_whole(
     logs.write(&conn_log::row(conn, tcp, local, community.as_deref()));
 }
 
-/// Logs a responder's service, where that is requested: when a protocol is recognised, otherwise at
-/// the end.
-pub(crate) fn serve(env: &mut Env, now: Time, conn: &mut Conn, tcp: Option<&Tcp>) {
+/// Logs the responder's service, if requested: when a protocol is confirmed, otherwise at the end.
+pub(crate) fn log_service(env: &mut Env, now: Time, conn: &mut Conn, tcp: Option<&Tcp>) {
     let Some(mut policy) = env.policy() else { return };
     let shook = |tcp: &Tcp| {
         let state = tcp.endpoint(Dir::Resp).state;
@@ -363,9 +364,9 @@ pub(crate) fn serve(env: &mut Env, now: Time, conn: &mut Conn, tcp: Option<&Tcp>
     }
 }
 
-/// A slot's connection with its analyzers, at time `now`.
+/// The session of a slot at time `now`.
 #[inline]
-fn at_work<'a>(
+fn session_of<'a>(
     slot: &'a mut Slot<Ext>,
     now: Time,
     env: &'a mut Env,
@@ -375,8 +376,8 @@ fn at_work<'a>(
     (conn, tcp, Session { now, env, stack: &mut ext.stack, scratch })
 }
 
-/// Applies the requests of analyzers.
-fn settle(conn: &mut Conn, mut tcp: Option<&mut Tcp>, session: &mut Session<'_>) {
+/// Applies the requests of a connection's analyzers.
+fn apply_requests(conn: &mut Conn, mut tcp: Option<&mut Tcp>, session: &mut Session<'_>) {
     count_payload(tcp.as_deref(), conn);
     if session.apply_requests(conn) {
         match &mut tcp {
@@ -387,7 +388,7 @@ fn settle(conn: &mut Conn, mut tcp: Option<&mut Tcp>, session: &mut Session<'_>)
     }
 }
 
-/// TCP counts payload in sequence space, which is computed on demand.
+/// Computes payload bytes from TCP sequence numbers; this is done on demand.
 fn count_payload(tcp: Option<&Tcp>, conn: &mut Conn) {
     if let Some(tcp) = tcp {
         for side in [Dir::Orig, Dir::Resp] {
@@ -396,7 +397,7 @@ fn count_payload(tcp: Option<&Tcp>, conn: &mut Conn) {
     }
 }
 
-/// Unpacks a slot at time `now`.
+/// Unpacks the state in a slot at time `now`.
 #[inline]
 pub(crate) fn open(slot: &mut Slot<Ext>, spare: &mut Spare, now: Time, delays: &Delays) {
     slot.open(spare);

@@ -1,4 +1,4 @@
-//! What the engine keeps of a connection, next to what the flow table does.
+//! The engine's data of a connection, stored in the slot of the flow table.
 
 use gannet_base::Dir;
 use gannet_base::Interval;
@@ -25,29 +25,29 @@ pub(crate) struct Ext {
 /// Data that few connections have.
 #[derive(Default)]
 pub(crate) struct RareFacts {
-    /// The encapsulation of its last packet, and how often it changed.
+    /// The encapsulation of the last packet, and the number of changes.
     pub(super) encapsulation: (Encapsulation, u8),
-    /// Tunnel protocols that had a violation on it.
+    /// Tunnel protocols that had a violation on the connection.
     pub(crate) tunnels_failed: Services,
     /// Whether the event of a connection that may carry GTP was raised.
     pub(crate) has_gtp_state: bool,
-    /// Bad UDP checksums of each side.
+    /// Number of bad UDP checksums of each side.
     pub(crate) bad_checksums: [u32; 2],
-    /// Whether it is a tunnel from which packets were extracted.
+    /// Whether packets were extracted from the connection, a tunnel.
     pub(crate) carries: bool,
-    /// Bits of the sides that sent valid Teredo.
+    /// Bit set of the sides that sent valid Teredo packets.
     pub(crate) tunnel_sides: u8,
-    /// Sizes that listeners want to know of.
+    /// Thresholds that listeners have set.
     pub(crate) thresholds: Option<Box<Thresholds>>,
-    /// No threshold of its sizes is reported: a script removed what counts them.
+    /// Whether no size threshold is reported, because a script removed the analyzer that counts.
     pub(crate) uncounted: bool,
-    /// Scripts look at it again: each of its packets is reported.
+    /// Whether a script looked up the connection: each of its packets is reported.
     pub(crate) watched: bool,
-    /// Its packets are ignored from now on.
+    /// Whether further packets of the connection are ignored.
     pub(crate) skip: bool,
 }
 
-// There may be millions; most consist of a slot only.
+// There may be millions of connections, most of which use only their slot.
 const _: () = assert!(Table::<Ext>::SLOT_BYTES <= 192);
 
 impl Ext {
@@ -61,24 +61,24 @@ impl Ext {
         self.rare.get_or_insert_default()
     }
 
-    /// Whether a tunnel protocol had a violation on it.
+    /// Whether a tunnel protocol had a violation on the connection.
     pub(crate) fn tunnel_failed(&self, tag: Tag) -> bool {
         self.rare.as_ref().is_some_and(|r| r.tunnels_failed.contains(tag as u8))
     }
 }
 
-/// Sizes of a connection that a listener wants to know of, each reported once. 0: none.
+/// Thresholds of a connection that a listener has set; each is reported once. 0 means none.
 #[derive(Debug, Default)]
 pub(crate) struct Thresholds {
     pub(super) bytes: [u64; 2],
     pub(super) packets: [u64; 2],
     pub(super) duration: Interval,
-    /// Of both sides together, and how many of the thresholds of all connections are behind.
+    /// Packets of both sides together, and the number of common thresholds that were crossed.
     pub(super) both: (u64, usize),
 }
 
 impl Thresholds {
-    /// The next of the thresholds of all connections.
+    /// Sets the next of the thresholds that apply to all connections.
     pub(super) fn next_of_both(&mut self, all: &[u64]) {
         let (next, behind) = &mut self.both;
         *next = all.get(*behind).copied().unwrap_or(0);

@@ -1,8 +1,8 @@
-//! A shard: one part of the connection table, and how packets change it.
+//! A shard: a partition of the connection table, and how packets change it.
 //!
-//! [`Shard`] receives its own packets, and the times of others'. It [walks](crate::walk) each
-//! packet through its layers to a [connection], whose state and analyzers it drives; and it
-//! advances [time](clock), by which connections end.
+//! [`Shard`] receives its own packets, and the times of the packets of other shards. It parses each
+//! [packet](crate::dissect) through its layers to a [connection], updates the connection's state and
+//! runs its analyzers; and it advances [time](clock), which ends connections.
 
 pub(crate) mod clock;
 mod commands;
@@ -50,21 +50,22 @@ use gannet_protocols::policy::unknown::Sampler;
 use gannet_wire::TcpFlags;
 
 use crate::Options;
+use crate::index_reporter::IndexReporter;
 use crate::lookahead;
-use crate::notes::IndexNotes;
 use crate::reassembled::Reassembled;
 use crate::role::Role;
 use crate::state::Evictor;
 use crate::tunnels::IpTunnels;
 use ext::Ext;
 
-/// The least network time: there Zeek's clock of timers begins. Times of packets and connections may be earlier.
+/// Minimum network time, at which Zeek's timer clock starts. Packets and connections may have
+/// earlier times.
 const BEGINNING: Time = Time::from_secs(1);
 
 /// Which segments other than a SYN begin a TCP connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TcpBeginnings {
-    /// Any, if none is excluded below.
+    /// Any segment, except SYN-ACKs if the next field excludes them.
     pub(crate) any: bool,
     pub(crate) syn_acks: bool,
 }
@@ -86,7 +87,7 @@ impl TcpBeginnings {
     }
 }
 
-/// A shard of the connection table with its environment.
+/// A partition of the connection table, with the state that its analysis needs.
 pub(crate) struct Shard {
     pub(crate) options: Options,
     pub(crate) env: Env,
@@ -97,66 +98,69 @@ pub(crate) struct Shard {
     pub(crate) evictor: Evictor,
     /// Limits of TCP connections and of their reassembly.
     pub(crate) streams: tcp::Limits,
-    /// Whether segments other than a SYN begin a connection, and, of these, SYN-ACKs.
+    /// Which segments other than a SYN begin a connection.
     pub(crate) beginnings: TcpBeginnings,
     scratch: Scratch,
     spare: Spare,
-    /// Network time, which never goes back.
+    /// Network time, which never decreases.
     pub(crate) now: Time,
     /// Time of the current packet.
     pub(crate) time: Time,
     /// Number of the current packet.
     pub(crate) packet_number: u64,
-    /// Number of connections and tunnels looked up for the current packet: the ordinal of the next
-    /// one, which is part of its uid if it is new.
+    /// Number of lookups of connections and tunnels for the current packet: the ordinal of the next
+    /// one, which is part of the uid of a new connection.
     pub(crate) ordinal: u32,
     created: u64,
     /// Bytes of the current packet that were not captured.
     pub(crate) missing: u32,
-    /// Layers of the current packet down to the current one, tunnels included.
+    /// Number of layers of the current packet so far, including those outside of tunnels.
     pub(crate) layers: u8,
-    /// The packets of each connection, if requested.
-    pub(crate) noting: Option<Box<IndexNotes>>,
+    /// Reports the packets of each connection, if requested.
+    pub(crate) index_reporter: Option<Box<IndexReporter>>,
     /// The role of the shard in the analysis.
     pub(crate) role: Role,
-    /// Step of the current packet: each shard that processes a part of it does so in a step of its
-    /// own.
+    /// Step of the current packet: each shard that processes a part of the packet does so in its
+    /// own step.
     pub(crate) step: u32,
-    /// No timer is due before this time: for packets of other shards.
+    /// No timer is due before this time; used for packets of other shards.
     wake: Time,
-    /// Names of the layers, where packets of unknown protocols are logged.
+    /// Names of the current packet's layers, if packets of unknown protocols are logged.
     pub(crate) trail: Option<Vec<&'static str>>,
-    /// Which packets of unknown protocols have an event.
-    pub(crate) unread: Sampler,
+    /// Decides which packets of unknown protocols raise an event.
+    pub(crate) unknown_sampler: Sampler,
     /// Seed of Community IDs, if their column is written.
     community: Option<u16>,
-    /// No more packets are analyzed.
+    /// Whether the analysis of packets was stopped by a command.
     pub(crate) stopped: bool,
-    /// The filter that the listener asked for.
+    /// The filter that the listener requested.
     filter: Option<Filter>,
-    /// Networks of which no checksums are verified, besides those of the options.
+    /// Networks whose checksums are not verified, besides those of the options.
     pub(crate) unchecked: Vec<Subnet>,
-    /// Types of links whose packets are IP packets behind a number of bytes, for a listener of events.
+    /// Link types whose packets consist of a number of bytes to skip and an IP packet, set by a
+    /// listener.
     pub(crate) skipped: Vec<(u32, usize)>,
-    /// Numbers of packets of which each connection is reported that has as many.
+    /// Packet counts at which a connection is reported.
     pub(super) packet_thresholds: Vec<u64>,
-    /// The link layer of the current packet, where events are raised.
+    /// Link layer data of the current packet, if events are raised.
     pub(crate) link: LinkState,
-    /// VLAN tags of connections, where these distinguish them and scripts may name connections.
+    /// VLAN tags of connections, if tags distinguish connections and scripts may refer to
+    /// connections.
     vlans: UidMap<u32>,
-    /// Whether a connection or ARP took the current packet, where events are raised.
+    /// Whether a connection or ARP processed the current packet, if events are raised.
     pub(crate) is_taken: bool,
-    /// The datagram that the packet completed, for its events.
+    /// The datagram that the current packet completed, for its events.
     pub(crate) reassembled: Reassembled,
-    /// VLAN tags distinguish connections.
+    /// Whether VLAN tags distinguish connections.
     pub(crate) keyed_by_vlan: bool,
-    /// IGMP messages of the current packet with their senders, where events are raised of them.
+    /// IGMP messages of the current packet, each with its sender, if their events have a listener.
     pub(crate) groups: Vec<(Addr, Vec<u8>)>,
-    /// Scripts disabled the analyzer of unknown transports: their packets belong to no connection.
+    /// Whether a script disabled the analyzer of unknown transports: their packets belong to no
+    /// connection.
     pub(crate) ignores_unknown: bool,
-    /// Whether the checksums of datagrams to ports of VXLAN do not matter.
+    /// Whether checksums of datagrams to VXLAN ports are ignored.
     pub(crate) ignores_vxlan_checksums: bool,
-    /// A packet was reported to a listener.
+    /// Whether a packet was reported to a listener.
     has_begun: bool,
 }
 
@@ -181,7 +185,7 @@ impl Shard {
         let wants_trail = logs.selection().wants::<UnknownRow<'_>>();
         let options_of_files = FileOptions {
             hash: options.hash_files,
-            most: options.limits.files(),
+            max_per_pair: options.limits.files(),
             extract: options.extract.clone(),
             ..FileOptions::default()
         };
@@ -196,7 +200,10 @@ impl Shard {
             streams: options.limits.streams(),
             beginnings: TcpBeginnings::default(),
             fragments: Fragments::with_limits(options.limits.fragments()),
-            noting: options.index.as_deref().map(|index| Box::new(IndexNotes::new(index))),
+            index_reporter: options
+                .index
+                .as_deref()
+                .map(|index| Box::new(IndexReporter::new(index))),
             options,
             table: Table::default(),
             ip_tunnels: IpTunnels::default(),
@@ -214,7 +221,7 @@ impl Shard {
             step: 0,
             wake: Time::ZERO,
             trail: wants_trail.then(Vec::new),
-            unread: Sampler::default(),
+            unknown_sampler: Sampler::default(),
             community,
             stopped: false,
             filter: None,
@@ -233,7 +240,7 @@ impl Shard {
         }
     }
 
-    /// Events of `interest` go to `listener`.
+    /// Passes events of `interest` to `listener`.
     pub(crate) fn listen(&mut self, interest: Interest, listener: Box<dyn Listener>) {
         self.env.logs.events = Events::new(interest, listener);
         self.begin_events();
@@ -242,7 +249,8 @@ impl Shard {
         self.raise_init();
     }
 
-    /// Events of `interest` are recorded for the merge. Carries out what the listener asks for before the first packet.
+    /// Records events of `interest` for the merge. Carries out the commands that the listener gave
+    /// before the first packet.
     pub(crate) fn record(&mut self, interest: Interest, wants_packets: bool, commands: &[Command]) {
         let wants_packets = wants_packets && !self.is_part();
         self.env.logs.events = Events::recording(interest, wants_packets);
@@ -255,7 +263,7 @@ impl Shard {
         }
     }
 
-    /// Whether another shard raises what is not of one host pair.
+    /// Whether another shard raises the events that belong to no host pair.
     #[inline]
     pub(crate) fn is_part(&self) -> bool {
         matches!(self.role, Role::HostPairs)
@@ -297,18 +305,18 @@ impl Shard {
         self.env.logs.check()
     }
 
-    /// Whether looking up a connection reads memory that is not in a near cache.
+    /// Whether the connection table exceeds the near caches, so that lookups read slow memory.
     pub(crate) fn is_table_far(&self) -> bool {
         self.table.index_bytes() > lookahead::NEAR
     }
 
-    /// Prefetches the connection of this key, whose packet comes soon.
+    /// Prefetches the connection with this key, whose packet comes soon.
     #[inline]
     pub(crate) fn prefetch(&self, key: &Key) {
         self.table.prefetch(self.table.hash(key));
     }
 
-    /// Whether a packet passes the filter that the listener asked for.
+    /// Whether a packet passes the filter that the listener requested.
     #[inline]
     pub(crate) fn passes(&self, packet: &Packet<'_>) -> bool {
         let matches =
@@ -316,13 +324,14 @@ impl Shard {
         self.filter.as_ref().is_none_or(matches)
     }
 
-    /// Whether checksums of packets from an address are verified.
+    /// Whether checksums of packets from this address are verified.
     #[inline]
     pub(crate) fn verifies(&self, from: Addr) -> bool {
         !self.options.ignore_checksums && !self.unchecked.iter().any(|net| net.contains(from))
     }
 
-    /// Whether no event has a listener, and packets are processed as without any: then that stays so.
+    /// Whether no event has a listener, and packets are processed as without listeners; this cannot
+    /// change later.
     #[inline]
     pub(crate) fn is_unobserved(&self) -> bool {
         let is_plain = self.trail.is_none() && self.unchecked.is_empty() && self.filter.is_none();
@@ -351,24 +360,24 @@ impl Shard {
             self.raise_beginning(packet.time);
             self.raise_packet_bytes(packet);
         }
-        self.walk_link::<EVENTS>(packet);
+        self.dissect_link::<EVENTS>(packet);
         if EVENTS && self.env.logs.events.any() {
             self.raise_raw_packet(packet);
             self.raise_packet_done(packet);
         }
-        self.rest();
+        self.update_wake();
         if EVENTS && self.env.logs.events.any() {
-            // After the packet, and after its turn of the loop.
+            // Marks the end of the packet in the recorded events.
             self.env.logs.events.mark();
             self.env.logs.events.mark();
             self.drain_events();
         }
     }
 
-    /// Reports a packet without a byte.
+    /// Reports a packet without bytes.
     #[cold]
     fn empty_packet(&mut self, packet: &Packet<'_>) {
-        // Its time does not count.
+        // Its time does not advance the clock.
         self.begin_at(packet.number, packet.time, self.now);
         if self.stopped {
             return;
@@ -384,9 +393,9 @@ impl Shard {
         self.drain_events();
     }
 
-    /// Records that a packet of another shard begins, for a listener that wants to know of each.
+    /// Records that a packet of another shard begins, for a listener that receives each packet.
     #[cold]
-    pub(crate) fn note_packet(&mut self, number: u64, time: Time) {
+    pub(crate) fn record_packet(&mut self, number: u64, time: Time) {
         let now = time.max(BEGINNING).max(self.now);
         self.env.logs.events.set_time(now, number);
         let after_timers = Time::from_nanos(Time::MAX.as_nanos() - 1);
@@ -395,8 +404,8 @@ impl Shard {
         self.raise_beginning(time);
     }
 
-    /// Records that this is the last packet: what arises at the end of input has its time.
-    pub(crate) fn note_last(&mut self, number: u64) {
+    /// Records the number of the last packet: events at the end of input have its time.
+    pub(crate) fn record_last(&mut self, number: u64) {
         if number > 0 {
             self.env.logs.set_time(self.now);
             self.env.logs.set_key(RowKey { packet: number, due: Time::MAX, tie: u64::MAX });
@@ -404,18 +413,19 @@ impl Shard {
         }
     }
 
-    /// Whether the listener learns of each packet through this shard, or of the first one still.
-    pub(crate) fn notes_packets(&self) -> bool {
+    /// Whether this shard reports each packet to the listener, or the first packet is not yet
+    /// reported.
+    pub(crate) fn records_packets(&self) -> bool {
         let events = &self.env.logs.events;
         events.records_packets() || !self.has_begun && events.wants::<NetworkTimeInit>()
     }
 
-    /// Whether the listener asked for a filter.
+    /// Whether the listener requested a filter.
     pub(crate) fn has_filter(&self) -> bool {
         self.filter.is_some()
     }
 
-    /// Advances time without a packet, which the listener learns of as well.
+    /// Advances time without a packet, and reports that to the listener.
     pub(crate) fn idle(&mut self, number: u64, time: Time) {
         if self.env.logs.events.any() {
             self.begin(number, time);
@@ -424,7 +434,7 @@ impl Shard {
         self.drain_events();
     }
 
-    /// Reports the first packet: any one as long as all have time zero.
+    /// Reports the first packet; while network time is zero, every packet counts as the first.
     #[inline]
     fn raise_beginning(&mut self, time: Time) {
         if !self.has_begun {
@@ -441,8 +451,8 @@ impl Shard {
         }
     }
 
-    /// Delivers the events of the current packet and of the timers before it. Where events are recorded, the merge
-    /// knows when a packet is over.
+    /// Delivers the events of the current packet and of the timers before it. If events are
+    /// recorded, the merge delivers them at the end of the packet.
     #[inline]
     pub(crate) fn drain_events(&mut self) {
         if self.env.logs.events.any() && !self.env.logs.events.is_recording() {
@@ -451,7 +461,8 @@ impl Shard {
         }
     }
 
-    /// Carries out what the listener asked for, and what its answers to the events of that ask for.
+    /// Carries out the listener's commands, and those that it gives in reply to the resulting
+    /// events.
     #[inline]
     pub(crate) fn carry_out(&mut self) {
         while self.env.logs.events.has_commands() {
@@ -460,13 +471,13 @@ impl Shard {
         }
     }
 
-    /// Starts another packet.
+    /// Begins a packet.
     #[inline]
     pub(crate) fn begin(&mut self, number: u64, time: Time) {
         self.begin_at(number, time, time.max(BEGINNING).max(self.now));
     }
 
-    /// Starts another packet; events that are raised from now on are of the time `now`.
+    /// Begins a packet; events raised from here on have the time `now`.
     #[inline]
     fn begin_at(&mut self, number: u64, time: Time, now: Time) {
         self.set_packet(number, time);
@@ -483,7 +494,7 @@ impl Shard {
         self.time = time;
     }
 
-    /// Sets the step of the current packet for further rows.
+    /// Sets the step of the current packet for the following rows.
     #[inline]
     pub(crate) fn set_step(&mut self, step: u32) {
         self.step = step;

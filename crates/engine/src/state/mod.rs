@@ -1,18 +1,18 @@
-//! Eviction: which state is dropped at the limits.
+//! Eviction: which state is discarded at the limits.
 //!
 //! An [`Evictor`] ranks live connections by the information lost with them: half-open ones, with
 //! traffic from one side only, before established ones; idle ones before busy ones. Without limits
-//! it costs nothing; otherwise each connection has one entry. Activity does not move the entry; an
-//! entry that comes up although its connection was active is put back. An evicted connection gets
-//! its rows as if the capture had ended there.
+//! it does no work; otherwise each connection has one entry. Activity does not move the entry: an
+//! entry that is next although its connection was active is put back. An evicted connection gets
+//! its rows as if the capture had ended.
 //!
 //! Every connection begins half-open. So that new connections can become established while the
-//! table is full of established ones, the newest half-open ones, a [sixteenth](ROOM) of all, are
-//! evicted last.
+//! table is full of established ones, the newest half-open ones, a [sixteenth](HALF_OPEN_FRACTION) of all
+//! connections, are evicted last.
 //!
 //! Memory usage is that of the allocator, minus free slots of the table, so it includes all state.
 
-mod relieve;
+mod evict;
 mod report;
 
 use std::collections::BTreeMap;
@@ -39,11 +39,12 @@ pub type Memory = fn() -> u64;
 /// Ranks: half-open, established.
 const RANKS: usize = 2;
 
-/// One in this many live connections may be half-open and is not evicted before established ones.
-const ROOM: usize = 16;
+/// One in this number of live connections may be half-open without being evicted before established
+/// ones.
+const HALF_OPEN_FRACTION: usize = 16;
 
-/// A host pair in order, and whether the global shard owns its connection. One shard sees all of a
-/// pair, so limits for pairs do not depend on the number of threads.
+/// An ordered host pair, and whether the global shard owns the connection. All connections of a
+/// pair are in one shard, so limits for pairs do not depend on the number of threads.
 pub(crate) type Pair = (Addr, Addr, bool);
 
 /// The host pair of a connection.
@@ -52,80 +53,82 @@ pub(crate) fn pair(conn: &Conn) -> Pair {
     (a.min(b), a.max(b), conn.is_global())
 }
 
-/// Data above holes of one host pair.
+/// Bytes buffered for reassembly by the connections of one host pair.
 #[derive(Debug, Default)]
-struct Held {
+struct Buffered {
     bytes: usize,
-    /// Connections with holes, in the order of the first one.
+    /// Connections with holes, in the order of their first hole.
     holes: VecDeque<(u64, u32)>,
 }
 
 fn is_excess(half_open: usize, live: usize) -> bool {
-    half_open > (live / ROOM).max(1)
+    half_open > (live / HALF_OPEN_FRACTION).max(1)
 }
 
-/// Ranks connections for eviction.
+/// Ranks connections for eviction, and enforces the limits of state.
 #[derive(Debug, Default)]
 pub(crate) struct Evictor {
     /// Whether the number of connections or the memory is limited.
     is_on: bool,
-    /// Whether there may be something to evict after a packet; usually not.
+    /// Whether state may exceed a limit after the current packet; usually false.
     is_due: bool,
-    most: usize,
+    max_connections: usize,
     bytes: u64,
     memory: Option<Memory>,
-    /// By rank, in order of last use.
+    /// By rank, connections in the order of last use.
     ranks: [Timers; RANKS],
-    /// Bytes of data above holes.
-    held: usize,
+    /// Bytes buffered for reassembly above holes.
+    buffered: usize,
     /// Limits of these bytes in total, and for one host pair.
-    held_most: usize,
-    pair_most: usize,
-    /// By host pair, from the first time that the total exceeds the limit of one pair.
-    pairs: Option<BTreeMap<Pair, Held>>,
-    /// A pair above its limit.
+    max_buffered: usize,
+    max_buffered_of_pair: usize,
+    /// By host pair; counted once the total exceeds the limit of one pair.
+    pairs: Option<BTreeMap<Pair, Buffered>>,
+    /// A host pair above its limit.
     full: Option<Pair>,
     /// Number of checks.
-    looks: u64,
-    /// Connections with holes, in the order of the first one.
+    checks: u64,
+    /// Connections with holes, in the order of their first hole.
     holes: VecDeque<(u64, u32)>,
-    /// Scan the holes for stale entries at this number.
-    holes_most: usize,
+    /// Length of `holes` at which stale entries are removed.
+    max_holes: usize,
     pub(crate) report: State,
 }
 
-/// The most connections that are evicted between two packets: their rows in the merge and their
-/// slots in shared chunks are freed a little later.
-const ENDED_AT_ONCE: usize = 8;
+/// Maximum number of connections that are evicted after one packet: memory of their rows in the
+/// merge and of their slots in shared chunks is freed later.
+const MAX_EVICTED_AT_ONCE: usize = 8;
 
-/// Checks between two samples of the maximum, which is updated when exceeded by one in this many.
-const LOOKS: u64 = 64;
+/// Number of checks between two samples of the maximum, and the inverse of the relative increase
+/// that updates it.
+const CHECKS_PER_SAMPLE: u64 = 64;
 
-/// Free slots may take one in this many of all bytes: they come and go by the chunk.
-const FREE: u64 = 16;
+/// Free slots up to this fraction (one in 16) of all bytes count as in use: slots are allocated in
+/// chunks.
+const FREE_FRACTION: u64 = 16;
 
-/// Stale entries that are tolerated.
-const STALE: usize = 4_096;
+/// Number of tolerated stale entries.
+const MAX_STALE: usize = 4_096;
 
 impl Evictor {
     pub(crate) fn new(limits: &Limits, memory: Option<Memory>) -> Self {
-        let most = usize::try_from(limits.connections).unwrap_or(usize::MAX).max(1);
+        let max_connections = usize::try_from(limits.connections).unwrap_or(usize::MAX).max(1);
         let counts = memory.is_some() && limits.state != u64::MAX;
-        let is_on = counts || most != usize::MAX;
+        let is_on = counts || max_connections != usize::MAX;
         Self {
             is_on,
             is_due: is_on || memory.is_some(),
-            holes_most: STALE,
-            most,
+            max_holes: MAX_STALE,
+            max_connections,
             bytes: if counts { limits.state } else { u64::MAX },
             memory,
-            held_most: limits.reassembly_of_all(),
-            pair_most: limits.reassembly(),
+            max_buffered: limits.reassembly_of_all(),
+            max_buffered_of_pair: limits.reassembly(),
             ..Self::default()
         }
     }
 
-    /// A connection began; there are `live` connections now.
+    /// Adds a new connection; `live` is the number of connections including it.
     #[inline]
     pub(crate) fn began(&mut self, live: usize, time: Time, number: u64, index: u32) {
         self.report.connections = self.report.connections.max(live as u64);
@@ -134,9 +137,9 @@ impl Evictor {
         }
     }
 
-    /// Changes the number of bytes that a connection stores above holes.
+    /// Updates the number of bytes that a connection buffers above holes.
     #[inline]
-    pub(crate) fn hold(
+    pub(crate) fn set_buffered(
         &mut self,
         before: usize,
         after: usize,
@@ -148,70 +151,70 @@ impl Evictor {
             return;
         }
         if self.pairs.is_some() {
-            self.hold_of_pair(before, after, (number, index), pair());
-        } else if self.held + after > self.pair_most + before {
-            // The pair, or all pairs together, may be above the limit.
+            self.set_buffered_of_pair(before, after, (number, index), pair());
+        } else if self.buffered + after > self.max_buffered_of_pair + before {
+            // The pair, or the total, may exceed the limit.
             self.full = Some(pair());
         }
-        self.held = (self.held + after).saturating_sub(before);
+        self.buffered = (self.buffered + after).saturating_sub(before);
         if self.memory.is_none() {
-            self.report.reassembly = self.report.reassembly.max(self.held as u64);
+            self.report.reassembly = self.report.reassembly.max(self.buffered as u64);
         }
         if before == 0 {
             self.holes.push_back((number, index));
         }
-        self.is_due |= self.holds_too_much();
+        self.is_due |= self.exceeds_buffer_limits();
     }
 
     #[cold]
-    fn hold_of_pair(&mut self, before: usize, after: usize, conn: (u64, u32), pair: Pair) {
+    fn set_buffered_of_pair(&mut self, before: usize, after: usize, conn: (u64, u32), pair: Pair) {
         let Some(pairs) = &mut self.pairs else { return };
-        let held = pairs.entry(pair).or_default();
-        held.bytes = (held.bytes + after).saturating_sub(before);
+        let buffered = pairs.entry(pair).or_default();
+        buffered.bytes = (buffered.bytes + after).saturating_sub(before);
         if before == 0 {
-            held.holes.push_back(conn);
+            buffered.holes.push_back(conn);
         }
-        if held.bytes > self.pair_most {
+        if buffered.bytes > self.max_buffered_of_pair {
             self.full = Some(pair);
-        } else if held.bytes == 0 {
+        } else if buffered.bytes == 0 {
             pairs.remove(&pair);
         }
     }
 
-    fn holds_too_much(&self) -> bool {
-        self.held > self.held_most || self.holes.len() > self.holes_most
+    fn exceeds_buffer_limits(&self) -> bool {
+        self.buffered > self.max_buffered || self.holes.len() > self.max_holes
     }
 
-    /// Bytes in use, without a small number of free slots.
+    /// Bytes in use, without free slots beyond a tolerated number.
     fn in_use(&self, table: &Table<Ext>) -> u64 {
         let memory = self.memory.map_or(0, |memory| memory());
         let free = (table.free_slots() * Table::<Ext>::SLOT_BYTES) as u64;
-        memory.saturating_sub(free.min(self.bytes / FREE))
+        memory.saturating_sub(free.min(self.bytes / FREE_FRACTION))
     }
 
     fn excess(&self, table: &Table<Ext>) -> Option<&'static str> {
-        if table.len() > self.most {
+        if table.len() > self.max_connections {
             return Some("connections_limit_reached");
         }
-        let most = self.bytes - self.bytes / FREE;
-        let much = self.bytes != u64::MAX && self.in_use(table) > most;
-        much.then_some("state_limit_reached")
+        let max = self.bytes - self.bytes / FREE_FRACTION;
+        let is_excess = self.bytes != u64::MAX && self.in_use(table) > max;
+        is_excess.then_some("state_limit_reached")
     }
 
-    /// The least valuable connection, if this shard should evict one.
-    fn least(&mut self, table: &Table<Ext>) -> Option<(usize, u32)> {
-        if let Some((stamp, number, index)) = self.idlest(0, table) {
+    /// The least valuable connection, if this shard must evict one.
+    fn next_evicted(&mut self, table: &Table<Ext>) -> Option<(usize, u32)> {
+        if let Some((stamp, number, index)) = self.pop_idlest(0, table) {
             if is_excess(self.ranks[0].len() + 1, table.len()) {
                 return Some((0, index));
             }
             self.ranks[0].add(stamp, number, index);
         }
         let rank = if self.ranks[1].is_empty() { 0 } else { 1 };
-        self.idlest(rank, table).map(|(_, _, index)| (rank, index))
+        self.pop_idlest(rank, table).map(|(_, _, index)| (rank, index))
     }
 
-    /// Removes the entry of the least recently used connection of a rank.
-    fn idlest(&mut self, rank: usize, table: &Table<Ext>) -> Option<(Time, u64, u32)> {
+    /// Removes and returns the entry of the least recently used connection of a rank.
+    fn pop_idlest(&mut self, rank: usize, table: &Table<Ext>) -> Option<(Time, u64, u32)> {
         while let Some((stamp, number, index)) = self.ranks[rank].pop(Time::MAX) {
             if let Some(next) = self.ranks[rank].ahead(8) {
                 table.prefetch_slot(next);
@@ -228,34 +231,34 @@ impl Evictor {
         None
     }
 
-    /// Bytes of streams that wait above holes.
-    pub(crate) fn held(&self) -> usize {
-        self.held
+    /// Bytes buffered for reassembly above holes.
+    pub(crate) fn buffered(&self) -> usize {
+        self.buffered
     }
 
-    /// Stops evicting until the next check.
-    pub(crate) fn rest(&mut self) {
+    /// Stops eviction until the next check.
+    pub(crate) fn stop(&mut self) {
         self.ranks = Default::default();
         self.is_on = false;
     }
 
-    /// Drops stale entries, once they are the majority.
+    /// Removes stale entries if they are the majority.
     fn tidy(&mut self, table: &Table<Ext>, timers: &mut Timers) {
         let live =
             |number: u32, index: u32| table.get(index).is_some_and(|s| s.number as u32 == number);
-        let most = table.len() + table.len() / 2 + STALE;
-        if timers.len() > most {
+        let max = table.len() + table.len() / 2 + MAX_STALE;
+        if timers.len() > max {
             timers.retain(live);
         }
-        if self.ranks.iter().map(Timers::len).sum::<usize>() > most {
+        if self.ranks.iter().map(Timers::len).sum::<usize>() > max {
             self.ranks.iter_mut().for_each(|rank| rank.retain(live));
         }
     }
 }
 
-/// The rank of a connection: 0 if it is half-open or over, 1 if it is established.
+/// The rank of a connection: 0 if it is half-open or closed, 1 if it is established.
 fn rank_of(slot: &Slot<Ext>) -> usize {
-    let both = |heard: &dyn Fn(Dir) -> bool| heard(Dir::Orig) && heard(Dir::Resp);
+    let both = |has_sent: &dyn Fn(Dir) -> bool| has_sent(Dir::Orig) && has_sent(Dir::Resp);
     let established = match slot.conn.proto {
         Proto::Tcp => slot.tcp.as_deref().is_some_and(Tcp::is_established),
         Proto::Udp => both(&|side| slot.conn.is_active(side)),

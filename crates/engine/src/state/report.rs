@@ -1,4 +1,4 @@
-//! The report of the largest amounts of state.
+//! Maximum amounts of state.
 
 use std::fmt;
 
@@ -6,37 +6,37 @@ use gannet_flow::SIZE_CLASSES;
 
 use super::RANKS;
 
-/// The largest amounts of state of an analysis, and what was evicted.
+/// Maximum amounts of state during an analysis, and what was discarded at limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct State {
-    /// Most connections at one time.
+    /// Maximum number of simultaneous connections.
     pub connections: u64,
-    /// Bytes of their slots.
+    /// Bytes of connection slots.
     pub slots: u64,
-    /// Bytes of the hash table that finds them.
+    /// Bytes of the hash table of connections.
     pub index: u64,
-    /// Bytes of timers and ranks.
+    /// Bytes of timers and of the evictor's ranks.
     pub timers: u64,
-    /// Most bytes above holes of TCP streams.
+    /// Maximum number of bytes buffered for TCP reassembly.
     pub reassembly: u64,
-    /// Bytes of fragments.
+    /// Bytes of buffered IP fragments.
     pub fragments: u64,
-    /// Most open files at one time.
+    /// Maximum number of simultaneously open files.
     pub files: u64,
-    /// Most bytes in use, as far as sampled.
+    /// Maximum of the sampled memory usage, in bytes.
     pub all: u64,
-    /// Evicted connections: half-open ones, established ones.
+    /// Number of evicted connections: half-open, established.
     pub ended_early: [u64; RANKS],
-    /// Holes in streams that were given up at the limit of all reassembly.
+    /// Number of stream holes that were skipped at the limit of reassembly.
     pub holes_given_up: u64,
-    /// Incomplete datagrams that were dropped.
+    /// Number of incomplete datagrams that were discarded.
     pub fragments_given_up: u64,
-    /// Files that were dropped.
+    /// Number of files that were discarded.
     pub files_given_up: u64,
-    /// Packets with a wrong TCP, UDP or ICMP checksum, which were not analysed.
+    /// Number of packets with a wrong TCP, UDP or ICMP checksum, which were not analyzed.
     pub wrong_checksums: u64,
-    /// Number of connections by the largest table that their analyzers had, in
-    /// [classes](gannet_flow::size_class).
+    /// Number of connections by the maximum size of their analyzers' tables, in [size
+    /// classes](gannet_flow::size_class).
     pub tables: [u64; SIZE_CLASSES],
 }
 
@@ -63,7 +63,7 @@ impl State {
         }
     }
 
-    /// The distribution of the largest tables.
+    /// Writes the distribution of table sizes.
     fn write_tables(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let all: u64 = self.tables.iter().sum();
         writeln!(f, "{:<20} {:>14} {:>20}", "largest table", "connections", "share so far")?;
@@ -81,7 +81,7 @@ impl State {
         Ok(())
     }
 
-    /// Evicted connections of all ranks.
+    /// Number of evicted connections.
     pub fn ended(&self) -> u64 {
         self.ended_early.iter().sum()
     }

@@ -14,7 +14,7 @@ fn limited(name: &str, value: u64) -> Options {
     Options { limits, ..Options::default() }
 }
 
-/// Two web pages over connections that stay open, then SYNs, then more of both pages.
+/// Two web pages over connections that stay open, then SYNs, then further data of both connections.
 fn pages_and_syns(syns: u16) -> Vec<u8> {
     let mut trace = Trace::new(Time::from_secs(1_000), 1);
     trace.delays(Interval::from_micros(1), Interval::from_micros(1));
@@ -36,7 +36,7 @@ fn pages_and_syns(syns: u16) -> Vec<u8> {
 }
 
 #[test]
-fn half_open_connections_go_first_and_all_have_rows() {
+fn half_open_connections_are_evicted_first_and_all_have_rows() {
     let capture = pages_and_syns(500);
     let free = analyze(&capture, Options::default(), usize::MAX);
     let tight = analyze(&capture, limited("connections", 20), usize::MAX);
@@ -55,7 +55,7 @@ fn half_open_connections_go_first_and_all_have_rows() {
 }
 
 #[test]
-fn the_idle_go_before_the_busy_and_the_new() {
+fn idle_connections_are_evicted_before_busy_and_new_ones() {
     let mut trace = Trace::new(Time::from_secs(1_000), 1);
     let server = "198.51.100.1:7".parse().unwrap();
     let client = |n: u16| std::net::SocketAddr::from(([192, 0, 2, 1], n));
@@ -63,9 +63,9 @@ fn the_idle_go_before_the_busy_and_the_new() {
         trace.udp(client(n), server, b"?");
         trace.udp_reply(client(n), server, b"!");
     }
-    // The oldest connection is the busiest.
+    // The oldest connection is the most active one.
     trace.udp(client(1), server, b"?");
-    // All are established, and new ones become so, too.
+    // All connections are established, and new ones become established as well.
     for n in 4..=5 {
         trace.udp(client(n), server, b"?");
         trace.udp_reply(client(n), server, b"!");
@@ -77,10 +77,10 @@ fn the_idle_go_before_the_busy_and_the_new() {
 }
 
 #[test]
-fn memory_is_what_the_caller_says() {
+fn memory_usage_is_that_of_the_callback() {
     static IN_USE: AtomicU64 = AtomicU64::new(0);
     let options = Options {
-        // Every check reports more: some exceed the limit.
+        // Each check reports more bytes: some exceed the limit.
         memory: Some(|| IN_USE.fetch_add(1_000_000, Relaxed) % 100_000_000),
         ..limited("state", 90_000_000)
     };
@@ -92,14 +92,14 @@ fn memory_is_what_the_caller_says() {
 }
 
 #[test]
-fn the_oldest_hole_is_given_up() {
+fn the_oldest_hole_is_skipped() {
     let mut trace = Trace::new(Time::from_secs(1_000), 1);
     let server = "198.51.100.1:80".parse().unwrap();
     for n in 1..=4 {
         let mut tcp = trace.connect(std::net::SocketAddr::from(([192, 0, 2, 1], n)), server);
         tcp.lose(100);
         tcp.send_unacknowledged(&[b'x'; 1_000]);
-        // The same amount of other hosts does not count for this pair.
+        // The same amount of data of other hosts does not count for this pair.
         let other = std::net::SocketAddr::from(([192, 0, 2, 1 + n as u8], 4_000));
         let mut tcp = trace.connect(other, server);
         tcp.lose(100);
@@ -119,7 +119,7 @@ fn the_oldest_hole_is_given_up() {
     let free = analyze(&capture, Options::default(), usize::MAX);
     assert_eq!(free.rows("conn", "missed_bytes"), ["0"; 9]);
     assert_eq!(free.statistics.state.reassembly, 8 * (1_000 + 48));
-    // A fraction of a limited state is for all pairs together.
+    // A fraction of the state limit is shared by all pairs.
     let limits = Limits { state: 4 * 8_000, ..Limits::default() };
     let state = Options { memory: Some(|| 0), limits, ..Options::default() };
     let tight = analyze(&capture, state, usize::MAX);

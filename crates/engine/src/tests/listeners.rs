@@ -1,4 +1,4 @@
-//! What a listener receives.
+//! Events that a listener receives.
 
 use gannet_event::Interest;
 use gannet_event::Listener;
@@ -7,10 +7,10 @@ use gannet_event::ThreadAffinity;
 
 use super::*;
 
-/// Notes events as JSON.
-struct Heard(Arc<Mutex<Vec<String>>>);
+/// Records events as JSON.
+struct Recorder(Arc<Mutex<Vec<String>>>);
 
-impl Listener for Heard {
+impl Listener for Recorder {
     fn affinity(&self) -> ThreadAffinity {
         ThreadAffinity::Anywhere
     }
@@ -22,22 +22,23 @@ impl Listener for Heard {
     }
 }
 
-/// The events of these names, without what stands before `from` in each.
-fn heard(
+/// Runs the default analysis of a capture and returns the JSON of the named events from the text
+/// `from` on.
+fn events_of(
     capture: &[u8],
     options: Options,
     names: &[&str],
     from: &str,
 ) -> (Vec<String>, Statistics) {
     let lines = Arc::new(Mutex::new(Vec::new()));
-    let statistics = analysed(capture, options, names, Box::new(Heard(lines.clone())));
+    let statistics = analyze_with(capture, options, names, Box::new(Recorder(lines.clone())));
     let lines = lines.lock().unwrap();
     let cut = |line: &String| line[line.find(from).unwrap_or(0)..].to_owned();
     (lines.iter().map(cut).collect(), statistics)
 }
 
-/// Analyses a capture and passes the events of these names to a listener.
-fn analysed(
+/// Analyzes a capture and passes the named events to a listener.
+fn analyze_with(
     capture: &[u8],
     options: Options,
     names: &[&str],
@@ -72,11 +73,11 @@ fn flow_labels_that_change() {
     ];
     let capture = capture(LinkType::ETHERNET, &frames);
     let (removed, _) =
-        heard(&capture, Options::default(), &["connection_state_remove"], "\"flow_label\"");
+        events_of(&capture, Options::default(), &["connection_state_remove"], "\"flow_label\"");
     assert_eq!(removed.len(), 1, "{removed:?}");
     assert!(removed[0].contains(r#""flow_label":1048575"#), "{removed:?}");
     let names = &["connection_flow_label_changed"];
-    let (got, _) = heard(&capture, Options::default(), names, "\"is_orig\"");
+    let (got, _) = events_of(&capture, Options::default(), names, "\"is_orig\"");
     assert_eq!(
         got,
         [
@@ -102,13 +103,14 @@ fn the_headers_of_a_reassembled_datagram_have_the_flags_of_the_first_fragment() 
     let frames =
         [(0.0, piece(0, 64, true)), (0.1, piece(64, 108, false)), (0.2, ethernet(0x0800, &whole))];
     let capture = capture(LinkType::ETHERNET, &frames);
-    let (packets, _) = heard(&capture, Options::default(), &["new_packet"], "\"ip\"");
+    let (packets, _) = events_of(&capture, Options::default(), &["new_packet"], "\"ip\"");
     assert_eq!(packets.len(), 2, "{packets:?}");
     assert!(packets[0].contains(r#""len":128"#) && packets[0].contains(r#""MF":true"#));
     assert!(packets[0].contains(r#""ulen":108"#) && packets[1].contains(r#""MF":false"#));
-    let (frames, _) = heard(&capture, Options::default(), &["raw_packet"], "\"len\"");
+    let (frames, _) = events_of(&capture, Options::default(), &["raw_packet"], "\"len\"");
     assert_eq!(frames.len(), 3, "{frames:?}");
-    // The first frame is what it is, the second one shows the whole.
+    // The event of the first frame shows its own header, that of the second frame the reassembled
+    // datagram.
     assert!(frames[0].starts_with(r#""len":98,"cap_len":98"#), "{frames:?}");
     assert!(frames[1].starts_with(r#""len":142,"cap_len":78"#), "{frames:?}");
     assert!(frames[1].contains(r#""MF":true,"offset":0"#), "{frames:?}");
@@ -130,7 +132,7 @@ fn fragments(whole: &[u8], at: usize) -> [Vec<u8>; 2] {
 }
 
 #[test]
-fn fragments_and_tunnels_show_the_same_in_any_number_of_threads() {
+fn fragments_and_tunnels_have_equal_events_with_any_number_of_threads() {
     let vxlan = |port| {
         let inner = ethernet(0x0800, &datagram(port, 9_000, b"in"));
         frame::udp(
@@ -141,27 +143,28 @@ fn fragments_and_tunnels_show_the_same_in_any_number_of_threads() {
         )
     };
     let [one, two] = fragments(&datagram(4_001, 9_000, &[7; 100]), 64);
-    // The flags are those of the outer datagram: the inner one was whole.
+    // The flags are those of the outer datagram; the inner one was not fragmented.
     let inner = [&[0, 0, 8, 0], &datagram(4_002, 9_000, b"in")[..]].concat();
     let [three, four] = fragments(&datagram(5_000, 4_754, &inner), 16);
     let frames = [vxlan(4_000), vxlan(4_000), vxlan(4_003), two, one, three, four];
     let frames: Vec<_> = (0..).map(f64::from).zip(frames).collect();
     let capture = capture(LinkType::ETHERNET, &frames);
     let names = &["new_connection", "vxlan_packet", "new_packet", "raw_packet"];
-    let of =
-        |threads| heard(&capture, Options { threads, ..Options::default() }, names, "\"event\"").0;
+    let of = |threads| {
+        events_of(&capture, Options { threads, ..Options::default() }, names, "\"event\"").0
+    };
     let alone = of(1);
     assert_eq!(alone, of(2));
     assert_eq!(alone, of(3));
     let tunnels: Vec<_> = alone.iter().filter(|line| line.contains("\"vxlan_packet\"")).collect();
     assert_eq!(tunnels.len(), 3);
-    // The lookup of the new tunnel shows the end of the packet.
+    // The lookup of the new tunnel shows the state after the packet.
     assert!(tunnels[0].contains("\"num_pkts\":1,\"num_bytes_ip\":96"), "{tunnels:?}");
     let packets: Vec<_> = alone.iter().filter(|line| line.contains("\"new_packet\"")).collect();
     let flags =
         packets.iter().map(|line| (line.contains("\"MF\":true"), line.contains("\"offset\":64")));
     assert_eq!(flags.clone().filter(|flags| *flags == (false, true)).count(), 1, "{packets:?}");
-    // The outer datagram of GRE over UDP, and not the inner one.
+    // The flags belong to the outer datagram of GRE over UDP, not to the inner one.
     assert_eq!(flags.filter(|flags| flags.0).count(), 1, "{packets:?}");
 }
 
@@ -171,30 +174,31 @@ fn time_begins_with_each_packet_as_long_as_it_is_zero() {
     let zero = -(START as f64);
     let frames = [(zero, frame()), (zero, frame()), (zero + 7.0, frame()), (zero + 8.0, frame())];
     let capture = capture(LinkType::ETHERNET, &frames);
-    let (begun, _) = heard(&capture, Options::default(), &["network_time_init"], "{");
-    assert_eq!(begun.len(), 3, "{begun:?}");
+    let (first_times, _) = events_of(&capture, Options::default(), &["network_time_init"], "{");
+    assert_eq!(first_times.len(), 3, "{first_times:?}");
 }
 
 #[test]
-fn a_capture_without_packets_ends_where_time_begins() {
+fn a_capture_without_packets_ends_at_time_zero() {
     let empty = capture(LinkType::ETHERNET, &[]);
-    let (got, _) = heard(&empty, Options::default(), &["net_done"], "\"t\"");
+    let (got, _) = events_of(&empty, Options::default(), &["net_done"], "\"t\"");
     assert_eq!(got, ["\"t\":1.000000}}"]);
 }
 
 #[test]
-fn a_connection_of_the_last_packet_times_out_if_it_is_long_ago() {
+fn a_connection_of_an_old_last_packet_times_out() {
     let frame = |from: u16| ethernet(0x0800, &datagram(from, 9_000, b"x"));
     for name in ["connection_timeout", "gannet::connection_inactive"] {
         let count = |second: f64| {
             let capture = capture(LinkType::ETHERNET, &[(1_000.0, frame(1)), (second, frame(2))]);
-            heard(&capture, Options::default(), &[name], "\"id\"").0.len()
+            events_of(&capture, Options::default(), &[name], "\"id\"").0.len()
         };
         assert_eq!([count(1_001.0), count(990.0), count(10.0)], [0, 0, 1]);
     }
 }
 
-/// A connection whose originator sends 1,000 bytes, and again others in place of the last two.
+/// A connection whose originator sends 1,000 bytes, and retransmits the last two with other
+/// contents.
 fn sent_again(trace: &mut Trace, port: u16) {
     let mut tcp = trace.connect(client(port), server(80));
     tcp.send_unacknowledged(&[b'x'; 1_000]);
@@ -203,23 +207,23 @@ fn sent_again(trace: &mut Trace, port: u16) {
 }
 
 #[test]
-fn bytes_that_are_sent_again_with_other_contents() {
+fn retransmissions_with_other_contents_have_an_event() {
     let mut trace = trace();
     for port in 1..=4 {
         sent_again(&mut trace, port);
     }
     let capture = capture_of(&trace);
     let names = &["rexmit_inconsistency"];
-    let (got, statistics) = heard(&capture, Options::default(), names, "\"t1\"");
+    let (got, statistics) = events_of(&capture, Options::default(), names, "\"t1\"");
     assert_eq!(got, [r#""t1":"xx","t2":"yz","tcp_flags":"AP"}}"#; 4]);
     assert_eq!(statistics.state.reassembly, 4 * (1_000 + 48));
-    // Nothing is kept without a listener.
-    let (_, statistics) = heard(&capture, Options::default(), &["content_gap"], "");
+    // No bytes are stored without a listener.
+    let (_, statistics) = events_of(&capture, Options::default(), &["content_gap"], "");
     assert_eq!(statistics.state.reassembly, 0);
 }
 
 #[test]
-fn bytes_to_compare_with_count_as_reassembly() {
+fn bytes_stored_for_comparison_count_as_reassembly() {
     let mut trace = trace();
     for port in 1..=4 {
         let mut tcp = trace.connect(client(port), server(80));
@@ -232,8 +236,8 @@ fn bytes_to_compare_with_count_as_reassembly() {
     let mut options = Options::default();
     assert!(options.limits.set("reassembly", 2_500));
     let names = &["rexmit_inconsistency", "conn_weird", "content_gap"];
-    let (got, statistics) = heard(&capture, options, names, "\"event\"");
-    // The oldest bytes make room, and nothing is missing in their streams.
+    let (got, statistics) = events_of(&capture, options, names, "\"event\"");
+    // The oldest bytes are discarded, which leaves no gap in their streams.
     assert_eq!(statistics.state.holes_given_up, 6);
     let count = |what: &str| got.iter().filter(|line| line.contains(what)).count();
     assert_eq!(
@@ -243,14 +247,14 @@ fn bytes_to_compare_with_count_as_reassembly() {
 }
 
 #[test]
-fn bytes_of_streams_have_positions() {
+fn stream_bytes_have_offsets() {
     let mut trace = trace();
     let mut tcp = trace.connect(client(1), server(9_999));
     tcp.send(b"abc");
     tcp.reply(b"xy");
     tcp.send(b"d");
     let capture = capture_of(&trace);
-    let (got, _) = heard(&capture, Options::default(), &["tcp_contents"], "\"is_orig\"");
+    let (got, _) = events_of(&capture, Options::default(), &["tcp_contents"], "\"is_orig\"");
     assert_eq!(
         got,
         [
@@ -262,7 +266,7 @@ fn bytes_of_streams_have_positions() {
 }
 
 #[test]
-fn messages_of_igmp_have_events() {
+fn igmp_messages_have_events() {
     let sealed = |mut message: Vec<u8>| {
         let mut sum = gannet_wire::checksum::Sum::default();
         sum.add(&message);
@@ -278,27 +282,27 @@ fn messages_of_igmp_have_events() {
     let frames = [packet(0, &report), packet(1, &sealed(records.concat())), packet(2, &wrong)];
     let capture = capture(LinkType::ETHERNET, &frames);
     let names = &["IGMP::membership_report_v2", "IGMP::membership_report_v3"];
-    let (got, _) = heard(&capture, Options::default(), names, "\"group");
+    let (got, _) = events_of(&capture, Options::default(), names, "\"group");
     assert_eq!(got.len(), 2, "{got:?}");
     assert!(got[0].starts_with(r#""group_addr":"239.1.2.3""#), "{got:?}");
     assert!(got[1].contains(r#""group_type":"IGMP::CHANGE_TO_EXCLUDE_MODE""#), "{got:?}");
     assert!(got[1].contains(r#""sources":["10.0.0.1"]"#), "{got:?}");
-    let (got, _) = heard(&capture, Options::default(), &["IGMP::message"], "\"msg_type\"");
+    let (got, _) = events_of(&capture, Options::default(), &["IGMP::message"], "\"msg_type\"");
     assert_eq!(got.len(), 3);
-    // Zeek with Spicy reads them, so that they belong to no connection.
+    // Zeek with Spicy parses IGMP, so that its packets belong to no connection.
     let ran = |scripted| {
         let options = Options { scripted, inner_protocols: scripted, ..Options::default() };
-        heard(&capture, options, &["new_connection", "flow_weird"], "\"name\"").0
+        events_of(&capture, options, &["new_connection", "flow_weird"], "\"name\"").0
     };
     assert_eq!(ran(false).len(), 1);
     let weird = ran(true);
     assert!(weird.len() == 1 && weird[0].contains("igmp_invalid_checksum"), "{weird:?}");
 }
 
-/// Asks for something before the first packet.
-struct Asks(Vec<gannet_event::Command>, Arc<Mutex<Vec<String>>>);
+/// Gives commands before the first packet.
+struct InitialCommands(Vec<gannet_event::Command>, Arc<Mutex<Vec<String>>>);
 
-impl Listener for Asks {
+impl Listener for InitialCommands {
     fn event(&mut self, event: &Raised<'_>) {
         self.1.lock().unwrap().push(event.decl.name.to_owned());
     }
@@ -308,17 +312,21 @@ impl Listener for Asks {
     }
 }
 
-/// The names of events of a capture, and what the listener asks for before the first packet.
-fn asked(capture: &[u8], names: &[&str], commands: Vec<gannet_event::Command>) -> Vec<String> {
+/// The names of the events of a capture, after the listener gave commands before the first packet.
+fn events_after(
+    capture: &[u8],
+    names: &[&str],
+    commands: Vec<gannet_event::Command>,
+) -> Vec<String> {
     let lines = Arc::new(Mutex::new(Vec::new()));
-    let listener = Box::new(Asks(commands, lines.clone()));
-    analysed(capture, Options::default(), names, listener);
+    let listener = Box::new(InitialCommands(commands, lines.clone()));
+    analyze_with(capture, Options::default(), names, listener);
     let lines = lines.lock().unwrap();
     lines.clone()
 }
 
 #[test]
-fn connections_of_as_many_packets_as_scripts_say_are_reported() {
+fn connections_that_reach_a_packet_threshold_are_reported() {
     let mut trace = trace();
     for port in 1..=2 {
         for _ in 0..3 {
@@ -331,7 +339,7 @@ fn connections_of_as_many_packets_as_scripts_say_are_reported() {
     let names = &["conn_generic_packet_threshold_crossed"];
     let count = |all: &[u64]| {
         let commands = vec![gannet_event::Command::PacketThresholds(all.to_vec())];
-        asked(&capture, names, commands).len()
+        events_after(&capture, names, commands).len()
     };
     // Six packets, six packets and one.
     assert_eq!([&[1][..], &[2, 5], &[6, 7], &[7], &[]].map(count), [3, 4, 2, 0, 0]);
@@ -345,15 +353,15 @@ fn scripts_skip_the_first_bytes_of_packets() {
     let count = |link_type: u32, len| {
         let capture = capture(LinkType::ETHERNET, &[(0.0, frame(len)), (0.1, vec![0xee; 3])]);
         let skip = gannet_event::Command::SkipBytes { link_type, bytes: 38 };
-        asked(&capture, names, vec![skip]).len()
+        events_after(&capture, names, vec![skip]).len()
     };
     assert_eq!([count(1, 38), count(1, 37), count(113, 38)], [1, 0, 0]);
     let usual = capture(LinkType::ETHERNET, &[(0.0, ethernet(0x0800, &datagram(1, 2, b"x")))]);
-    assert_eq!(asked(&usual, names, Vec::new()).len(), 1);
+    assert_eq!(events_after(&usual, names, Vec::new()).len(), 1);
 }
 
 #[test]
-fn teredo_is_no_tunnel_where_scripts_disable_it() {
+fn teredo_is_no_tunnel_if_scripts_disable_it() {
     let mut inner = vec![0x60, 0, 0, 0, 0, 0, 59, 64];
     inner.extend([0x20; 32]);
     let packet = frame::udp(client(5_000), server(3_544), 1, &inner);
@@ -361,22 +369,22 @@ fn teredo_is_no_tunnel_where_scripts_disable_it() {
     let analyzer = Some("PacketAnalyzer::ANALYZER_TEREDO".to_owned());
     let off = gannet_event::Command::Enable { analyzer, on: false };
     let names = &["teredo_packet"];
-    assert_eq!(asked(&capture, names, Vec::new()).len(), 1);
-    assert!(asked(&capture, names, vec![off]).is_empty());
+    assert_eq!(events_after(&capture, names, Vec::new()).len(), 1);
+    assert!(events_after(&capture, names, vec![off]).is_empty());
 }
 
-/// Notes events as JSON, and asks something of the connection of each of them.
-struct AsksOf {
+/// Records events as JSON, and gives a command for the connection of each event.
+struct CommandPerEvent {
     what: Option<gannet_event::ConnCommand>,
     commands: Vec<gannet_event::Command>,
-    heard: Arc<Mutex<Vec<String>>>,
+    recorded: Arc<Mutex<Vec<String>>>,
 }
 
-impl Listener for AsksOf {
+impl Listener for CommandPerEvent {
     fn event(&mut self, event: &Raised<'_>) {
         let mut line = Vec::new();
         gannet_event::write_json(&mut line, event);
-        self.heard.lock().unwrap().push(String::from_utf8(line).unwrap());
+        self.recorded.lock().unwrap().push(String::from_utf8(line).unwrap());
         if let (Some(conn), Some(what)) = (event.connection(0), self.what.clone()) {
             let (uid, id, ip_proto) = (conn.uid, conn.id, conn.ip_proto);
             self.commands.push(gannet_event::Command::Connection { uid, id, ip_proto, what });
@@ -388,17 +396,17 @@ impl Listener for AsksOf {
     }
 }
 
-/// The events of these names, if `what` is asked of the connection of each.
-fn asked_of(
+/// The named events, if `what` is requested for the connection of each.
+fn events_with_command(
     capture: &[u8],
     names: &[&str],
     what: Option<gannet_event::ConnCommand>,
 ) -> Vec<String> {
-    let heard = Arc::new(Mutex::new(Vec::new()));
-    let listener = AsksOf { what, commands: Vec::new(), heard: Arc::clone(&heard) };
-    analysed(capture, Options::default(), names, Box::new(listener));
-    let heard = heard.lock().unwrap();
-    heard.clone()
+    let recorded = Arc::new(Mutex::new(Vec::new()));
+    let listener = CommandPerEvent { what, commands: Vec::new(), recorded: Arc::clone(&recorded) };
+    analyze_with(capture, Options::default(), names, Box::new(listener));
+    let recorded = recorded.lock().unwrap();
+    recorded.clone()
 }
 
 #[test]
@@ -410,20 +418,20 @@ fn a_tunnel_that_scripts_forget_begins_again() {
     for (packet, name) in [(teredo, "new_teredo_state"), (gtp, "new_gtpv1_state")] {
         let frames: Vec<_> = (0..3).map(|n| (f64::from(n), packet.clone())).collect();
         let capture = capture(LinkType::ETHERNET, &frames);
-        let count = |what| asked_of(&capture, &[name], what).len();
+        let count = |what| events_with_command(&capture, &[name], what).len();
         let forget = Some(gannet_event::ConnCommand::ForgetTunnel);
         assert_eq!([None, forget].map(count), [1, 3], "{name}");
     }
 }
 
 #[test]
-fn a_connection_that_scripts_look_up_is_shown_to_its_events_as_before() {
+fn a_looked_up_connection_keeps_its_state_in_events() {
     let mut trace = trace();
     (0..3).for_each(|_| trace.udp(client(1), server(9), b"x"));
     let capture = capture_of(&trace);
     let watch = Some(gannet_event::ConnCommand::Watch);
     let names = &["udp_request", "gannet::watched_connection"];
-    let got = asked_of(&capture, names, watch);
+    let got = events_with_command(&capture, names, watch);
     let shown = |line: &String| {
         let name = line.split('"').nth(5).unwrap_or_default().to_owned();
         let packets = line.split("\"num_pkts\":").nth(1).and_then(|rest| rest.split(',').next());
@@ -442,10 +450,11 @@ fn a_connection_that_scripts_look_up_is_shown_to_its_events_as_before() {
 }
 
 #[test]
-fn expected_analyzers_apply_to_exchanged_roles_before_the_connection_flips() {
+fn expected_analyzers_match_exchanged_roles_before_the_flip() {
     let mut trace = trace();
     trace.connect(client(1), server(9)).send(b"x");
-    // The first packet is the server's: what is expected fits once the roles are exchanged.
+    // The first packet is the server's: the expected connection matches once the roles are
+    // exchanged.
     let frames = trace.frames().iter().skip(1);
     let frames: Vec<_> = (0..).map(f64::from).zip(frames.map(|f| f.bytes.clone())).collect();
     let capture = capture(LinkType::ETHERNET, &frames);
@@ -455,26 +464,26 @@ fn expected_analyzers_apply_to_exchanged_roles_before_the_connection_flips() {
         port: 9,
         proto: gannet_base::Proto::Tcp,
         analyzer: format!("Analyzer::ANALYZER_{analyzer}"),
-        // Before the first packet, it is 1970.
+        // Before the first packet, network time is 1970.
         timeout: Interval::from_secs(2_000_000_000),
     };
     let names = &["new_connection", "scheduled_analyzer_applied", "connection_flipped"];
-    let got = asked(&capture, names, vec![expect("FTP_DATA"), expect("IRC")]);
+    let got = events_after(&capture, names, vec![expect("FTP_DATA"), expect("IRC")]);
     let applied = "scheduled_analyzer_applied";
     assert_eq!(got, ["new_connection", applied, applied, "connection_flipped"]);
 }
 
 #[test]
-fn a_connection_whose_first_packet_is_the_servers_flips_before_it_is_new() {
+fn a_connection_that_begins_with_the_server_flips_before_its_first_event() {
     let mut trace = trace();
     trace.udp(server(53), client(60_000), b"x");
     let names = &["new_connection", "connection_flipped"];
-    let got = asked(&capture_of(&trace), names, Vec::new());
+    let got = events_after(&capture_of(&trace), names, Vec::new());
     assert_eq!(got, ["connection_flipped", "new_connection"]);
 }
 
 #[test]
-fn what_a_server_sends_is_not_detected_where_its_handshake_came_first() {
+fn server_data_is_not_detected_if_the_syn_ack_came_first() {
     let mut trace = trace();
     let mut tcp = trace.connect(client(1), server(9));
     tcp.reply(b"HTTP/1.0 200 OK\r\n\r\n");
@@ -492,18 +501,18 @@ fn what_a_server_sends_is_not_detected_where_its_handshake_came_first() {
     let detected = |frames: Vec<&Vec<u8>>| {
         let frames: Vec<_> = (0..).map(f64::from).zip(frames.into_iter().cloned()).collect();
         let capture = capture(LinkType::ETHERNET, &frames);
-        let got = asked(&capture, &["http_reply", "http_request"], Vec::new());
+        let got = events_after(&capture, &["http_reply", "http_request"], Vec::new());
         got.join(" ")
     };
     assert_eq!(detected(all.iter().collect()), "http_reply http_request");
     assert_eq!(detected(all.iter().take(5).collect()), "http_reply");
     assert_eq!(detected(all.iter().filter(of_server).collect()), "", "the server alone");
     assert_eq!(detected(all.iter().skip(1).take(4).collect()), "", "the client's ACK and no data");
-    // What the client sends is detected, and the analyzer gets all.
+    // The client's data is detected, and the analyzer receives everything.
     assert_eq!(detected(all.iter().skip(1).collect()), "http_reply http_request");
     let late_syn = [1, 0, 2, 3, 4].map(|at| &all[at]);
     assert_eq!(detected(late_syn.to_vec()), "", "a SYN behind its answer");
-    // The SYN-ACK of a port of servers is the responder's at once: then it is the client whose SYN was missed.
+    // A SYN-ACK from a known server port comes from the responder: the client's SYN was missed.
     assert_eq!(detected(likely.iter().collect()), "http_reply http_request");
     assert_eq!(detected(likely.iter().skip(1).take(4).collect()), "http_reply");
     let client_alone = likely.iter().skip(1).enumerate().filter(|(at, _)| *at != 2);
@@ -511,19 +520,19 @@ fn what_a_server_sends_is_not_detected_where_its_handshake_came_first() {
 }
 
 #[test]
-fn a_transfer_of_ftp_is_reported_before_its_file_where_the_first_part_shows_the_type() {
+fn an_ftp_transfer_is_reported_before_a_file_whose_first_part_has_a_type() {
     let trace = gannet_synth::traffic::of(gannet_synth::traffic::Kind::Ftp, 4, 1);
-    let got = asked(&capture_of(&trace), &["file_transferred", "file_new"], Vec::new());
+    let got = events_after(&capture_of(&trace), &["file_transferred", "file_new"], Vec::new());
     assert!(got.len() >= 2, "{got:?}");
     assert_eq!(got[..2], ["file_transferred", "file_new"], "{got:?}");
 }
 
 #[test]
-fn the_contents_of_a_connection_are_announced_before_it_is() {
+fn contents_are_reported_before_the_connection() {
     let mut trace = trace();
     trace.connect(client(1), server(80));
     let names = &["new_connection", "new_connection_contents"];
-    let got = asked(&capture_of(&trace), names, Vec::new());
+    let got = events_after(&capture_of(&trace), names, Vec::new());
     assert_eq!(got, ["new_connection_contents", "new_connection"]);
 }
 
@@ -534,7 +543,7 @@ fn sequence_numbers_follow_each_segment() {
     tcp.send_unacknowledged(&[b'x'; 1_000]);
     let capture = capture_of(&trace);
     let names = &["gannet::tcp_sequences"];
-    let (got, _) = heard(&capture, Options::default(), names, "\"orig\"");
+    let (got, _) = events_of(&capture, Options::default(), names, "\"orig\"");
     let numbers = |line: &String| {
         let digits = line.split(|c: char| !c.is_ascii_digit());
         let all: Vec<u32> = digits.filter_map(|digits| digits.parse().ok()).collect();
@@ -547,8 +556,8 @@ fn sequence_numbers_follow_each_segment() {
     assert_eq!(last, orig.wrapping_add(1_000), "{got:?}");
 }
 
-/// A connection whose only segments have these flags, from the client and back, a second each, and packets of others
-/// for a while.
+/// A connection whose only segments have these flags, one per second, from the client if `false`;
+/// then packets of other hosts.
 fn segments(all: &[(bool, u8)]) -> Vec<u8> {
     let (a, b) = (client(4_000), server(80));
     let mut next = [100, 300];
@@ -568,7 +577,7 @@ fn segments(all: &[(bool, u8)]) -> Vec<u8> {
 }
 
 #[test]
-fn ends_that_are_reported_after_a_delay_remove_the_connection() {
+fn delayed_ends_remove_the_connection() {
     use gannet_event::Command;
     let (syn, fin, rst, ack) = (2, 1, 4, 16);
     let up = [(false, syn), (true, syn | ack), (false, ack)];
@@ -579,7 +588,7 @@ fn ends_that_are_reported_after_a_delay_remove_the_connection() {
         };
         let commands = setting.map(second).into_iter().collect();
         let names = [name, "connection_state_remove", "net_done"];
-        let lines = asked(capture, &names, commands);
+        let lines = events_after(capture, &names, commands);
         lines.join(" ")
     };
     // A FIN and a RST of the same side.
@@ -596,14 +605,14 @@ fn ends_that_are_reported_after_a_delay_remove_the_connection() {
     assert!(early.starts_with(reported), "{early}");
     let late = events(&partial, "connection_partial_close", Some(("tcp_partial_close_delay", 100)));
     assert!(late.starts_with("net_done"), "{late}");
-    // Both sides close: it is not silence that ends the connection.
+    // Both sides close: the connection does not end by inactivity.
     let closed = [(false, fin | ack), (true, fin | ack), (false, ack)];
     let closed = segments(&[&up[..], &closed].concat());
     let reported = "connection_timeout connection_state_remove net_done";
     assert!(events(&closed, "connection_timeout", None).starts_with(reported));
     let inactive = events(&closed, "gannet::connection_inactive", None);
     assert!(inactive.starts_with("connection_state_remove net_done"), "{inactive}");
-    // Nothing waits for what is not reported.
+    // Without its event, nothing waits for the delay.
     assert!(events(&partial, "connection_timeout", None).starts_with("net_done"));
 }
 
@@ -618,7 +627,7 @@ fn checksums_of_vxlan_are_verified_unless_scripts_say_otherwise() {
         let capture = capture(LinkType::ETHERNET, &[(0.0, frame)]);
         let name = "Tunnel::validate_vxlan_checksums";
         let commands = vec![Command::Setting { name, value: u64::from(verify) }];
-        asked(&capture, &["new_connection"], commands).len()
+        events_after(&capture, &["new_connection"], commands).len()
     };
     assert_eq!([0, 1].map(|wrong| connections(4_789, wrong, true)), [2, 1]);
     assert_eq!([0, 1].map(|wrong| connections(4_789, wrong, false)), [2, 2]);
@@ -633,22 +642,22 @@ fn scripts_limit_tunnels_choose_their_ports_and_ignore_unknown_transports() {
         analyzer: Some("PacketAnalyzer::ANALYZER_UNKNOWN_IP_TRANSPORT".to_owned()),
         on,
     };
-    let heard = |frame: Vec<u8>, commands: Vec<Command>| {
+    let events_of = |frame: Vec<u8>, commands: Vec<Command>| {
         let capture = capture(LinkType::ETHERNET, &[(0.0, frame)]);
-        asked(&capture, &["flow_weird", "new_connection"], commands)
+        events_after(&capture, &["flow_weird", "new_connection"], commands)
     };
     let inner = datagram(4_000, 9_000, b"in");
     let once = frame::ipv4(CLIENT, SERVER, 4, 1, &inner);
     let nested = ethernet(0x0800, &frame::ipv4(CLIENT, SERVER, 4, 1, &once));
-    assert_eq!(heard(nested.clone(), vec![depth(2)]), ["new_connection"]);
-    assert_eq!(heard(nested.clone(), vec![depth(1)]), ["flow_weird"]);
-    // As in Zeek, the first tunnel is always read.
-    assert_eq!(heard(nested, vec![depth(0)]), ["flow_weird"]);
-    assert_eq!(heard(ethernet(0x0800, &once), vec![depth(0)]), ["new_connection"]);
+    assert_eq!(events_of(nested.clone(), vec![depth(2)]), ["new_connection"]);
+    assert_eq!(events_of(nested.clone(), vec![depth(1)]), ["flow_weird"]);
+    // As in Zeek, the first tunnel is always parsed.
+    assert_eq!(events_of(nested, vec![depth(0)]), ["flow_weird"]);
+    assert_eq!(events_of(ethernet(0x0800, &once), vec![depth(0)]), ["new_connection"]);
     let other = ethernet(0x0800, &frame::ipv4(CLIENT, SERVER, 200, 1, b"x"));
-    assert_eq!(heard(other.clone(), vec![unknown(false), unknown(true)]), ["new_connection"]);
-    assert!(heard(other, vec![unknown(false)]).is_empty());
-    // The second change is one too many; 0 is no limit.
+    assert_eq!(events_of(other.clone(), vec![unknown(false), unknown(true)]), ["new_connection"]);
+    assert!(events_of(other, vec![unknown(false)]).is_empty());
+    // The second change exceeds the maximum; 0 means no limit.
     let changes = |commands| {
         let within = |ip: &[u8]| frame::ipv4(CLIENT, SERVER, 4, 1, ip);
         let plain = datagram(4_000, 9_000, b"in");
@@ -656,11 +665,15 @@ fn scripts_limit_tunnels_choose_their_ports_and_ignore_unknown_transports() {
         let frames = [within(&once), once, plain].map(|ip| ethernet(0x0800, &ip));
         let frames = [2, 1, 0].map(|n: usize| frames[n].clone());
         let frames = frames.map(|frame| (0.0, frame));
-        asked(&capture(LinkType::ETHERNET, &frames), &["conn_weird"], commands).len()
+        events_after(&capture(LinkType::ETHERNET, &frames), &["conn_weird"], commands).len()
     };
-    let most = |value| Command::Setting { name: "Tunnel::max_changes_per_connection", value };
-    assert_eq!([changes(vec![]), changes(vec![most(0)]), changes(vec![most(1)])], [0, 0, 1]);
-    // A port of scripts marks tunnels, and a usual one that they do not have marks none.
+    let max_changes =
+        |value| Command::Setting { name: "Tunnel::max_changes_per_connection", value };
+    assert_eq!(
+        [changes(vec![]), changes(vec![max_changes(0)]), changes(vec![max_changes(1)])],
+        [0, 0, 1]
+    );
+    // A port set by a script marks tunnels; a default port that the script removed does not.
     let inner = ethernet(0x0800, &datagram(4_000, 9_000, b"in"));
     let payload = [&[8, 0, 0, 0, 0, 0, 1, 0], &inner[..]].concat();
     let vxlan = |port| frame::udp(client(5_000), server(port), 1, &payload);
@@ -668,7 +681,7 @@ fn scripts_limit_tunnels_choose_their_ports_and_ignore_unknown_transports() {
         let name = |kind: &str| format!("PacketAnalyzer::ANALYZER_{kind}");
         vec![Command::TunnelPorts(vec![(4_790, name("VXLAN")), (4_791, name("OTHER"))])]
     };
-    let connections = |port, commands| heard(vxlan(port), commands).len();
+    let connections = |port, commands| events_of(vxlan(port), commands).len();
     assert_eq!([4_789, 4_790, 4_791].map(|port| connections(port, vec![])), [2, 1, 1]);
     assert_eq!([4_789, 4_790, 4_791].map(|port| connections(port, own())), [1, 2, 1]);
 }

@@ -1,9 +1,9 @@
-//! Packets in, rows out: captures made in memory are analysed, and the logs read back.
+//! Packets in, rows out: captures made in memory are analyzed, and the logs read back.
 
 mod listeners;
+mod packets;
 mod states;
 mod tunnels;
-mod walks;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -37,7 +37,7 @@ use crate::Statistics;
 
 const START: i64 = 1_700_000_000;
 
-/// The two hosts that most packets go between.
+/// The two hosts of most packets.
 const CLIENT: Ipv4Addr = Ipv4Addr::new(192, 168, 0, 1);
 const SERVER: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 7);
 
@@ -69,7 +69,7 @@ fn ethernet(kind: u16, payload: &[u8]) -> Vec<u8> {
     frame::ethernet(frame::mac(IpAddr::V4(CLIENT)), frame::mac(IpAddr::V4(SERVER)), kind, payload)
 }
 
-/// The bytes written to a capture.
+/// A capture in memory.
 #[derive(Clone, Default)]
 struct Memory(Arc<Mutex<Vec<u8>>>);
 
@@ -83,7 +83,7 @@ impl Write for Memory {
     }
 }
 
-/// A capture of frames of one link type, each with its second (from the start) and bytes.
+/// A capture of frames with one link type, each with its time in seconds since the start.
 fn capture(link: LinkType, frames: &[(f64, Vec<u8>)]) -> Vec<u8> {
     let memory = Memory::default();
     let mut writer =
@@ -117,7 +117,7 @@ pub(crate) fn capture_of(trace: &Trace) -> Vec<u8> {
     bytes.clone()
 }
 
-/// A source that returns at most the given number of bytes at a time.
+/// A source that returns at most the given number of bytes per read.
 struct Trickle(io::Cursor<Vec<u8>>, usize);
 
 impl Read for Trickle {

@@ -13,8 +13,8 @@ use super::capture;
 use super::client;
 use super::server;
 
-/// The state of a connection to port 80. A script names flags, in capitals from the client and in
-/// small letters from the server; `d` and `D` are four bytes of data.
+/// The state of a connection to port 80. A script is a list of segments as letters for flags:
+/// capitals from the client, small letters from the server; `d` and `D` are four bytes of data.
 fn state(script: &str) -> String {
     let mut seq = [100_u32, 300];
     let mut frames = Vec::new();
@@ -54,7 +54,7 @@ fn every_state() {
         ("S sa A R", "RSTO ShAR"),
         ("S sa A r", "RSTR ShAr"),
         ("S R", "RSTOS0 SR"),
-        // One direction of a connection, from a port that shows which; the other was not seen.
+        // One direction of a connection, whose port shows the role; the other one was not captured.
         ("sa r", "RSTRH ^hr"),
         ("sa fa", "SHR ^hf"),
         ("S FA", "SH SF"),
@@ -62,7 +62,7 @@ fn every_state() {
         ("R", "OTH R"),
         ("d", "OTH ^d"),
         ("A a", "OTH Aa"),
-        // Both reset: refused if no data was sent.
+        // Both sides reset: rejected if no data was sent.
         ("S sa A R r", "REJ ShARr"),
         ("S sa A D R r", "RSTR ShADRr"),
     ];

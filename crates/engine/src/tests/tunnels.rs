@@ -1,4 +1,4 @@
-//! Packets in packets.
+//! Tunneled packets.
 
 use std::net::SocketAddr;
 
@@ -25,7 +25,7 @@ fn ip(protocol: u8, payload: &[u8]) -> Vec<u8> {
     frame::ip(CLIENT.into(), SERVER.into(), protocol, 1, payload)
 }
 
-/// Checks log, kind and inner port, and that the inner connection names the tunnel.
+/// Checks log, kind and inner port, and that the inner connection refers to the tunnel.
 fn check(frame: Vec<u8>, kind: &str, inner_port: u16, outer: Option<&str>) {
     let ran = one(frame);
     let tunnels = ran.rows("tunnel", "tunnel_type action");
@@ -71,7 +71,7 @@ fn over_udp() {
 }
 
 #[test]
-fn teredo_counts_once_it_was_seen_both_ways() {
+fn teredo_is_confirmed_after_packets_of_both_sides() {
     let near: SocketAddr = "[2001::1]:4000".parse().unwrap();
     let far: SocketAddr = "[2001:db8::2]:9000".parse().unwrap();
     let inner =
@@ -87,10 +87,10 @@ fn teredo_counts_once_it_was_seen_both_ways() {
 }
 
 #[test]
-fn a_port_says_more_of_a_tunnel_than_content() {
+fn the_port_of_a_tunnel_precedes_its_content() {
     let near: SocketAddr = "[2001::1]:4000".parse().unwrap();
     let far: SocketAddr = "[2001:db8::2]:9000".parse().unwrap();
-    // Teredo on the port of AYIYA is an AYIYA packet without payload.
+    // A Teredo packet on the port of AYIYA is an AYIYA packet without payload.
     let inner = frame::udp(near, far, 1, b"in, and long enough not to be padded")[14..].to_vec();
     let ran = one(frame::udp(client(5_000), server(5_072), 1, &inner));
     assert_eq!(ran.rows("conn", "id.resp_p"), ["5072"]);
@@ -99,7 +99,7 @@ fn a_port_says_more_of_a_tunnel_than_content() {
 }
 
 #[test]
-fn only_so_many_tunnels_deep() {
+fn tunnels_have_a_maximum_depth() {
     let nest = |n: u32| {
         let mut inner = datagram(4_000, 9_000, b"in");
         for _ in 0..n {
@@ -116,7 +116,7 @@ fn only_so_many_tunnels_deep() {
 }
 
 #[test]
-fn tunnels_over_udp_say_that_there_are_too_many() {
+fn udp_tunnels_report_the_maximum_depth() {
     let nest = |port: u16, payload: &[u8]| {
         let mut inner = datagram(5_000, port, payload);
         for _ in 0..4 {
@@ -124,7 +124,7 @@ fn tunnels_over_udp_say_that_there_are_too_many() {
         }
         one(ethernet(0x0800, &inner))
     };
-    let told = |ran: &Ran| (ran.weirds(), ran.rows("conn", "id.resp_p history"));
+    let too_deep = |ran: &Ran| (ran.weirds(), ran.rows("conn", "id.resp_p history"));
     let six = [&[0x60, 0, 0, 0, 0, 0, 59, 64][..], &[1; 32]].concat();
     for (port, source, payload) in [
         (3_544, "TEREDO", &six[..]),
@@ -134,21 +134,21 @@ fn tunnels_over_udp_say_that_there_are_too_many() {
     ] {
         let ran = nest(port, payload);
         let name = ["exceeded_tunnel_max_depth_in_tunnel".to_owned()];
-        assert_eq!(told(&ran), (name.to_vec(), vec![format!("{port} DX")]));
+        assert_eq!(too_deep(&ran), (name.to_vec(), vec![format!("{port} DX")]));
         assert_eq!(ran.rows("weird", "source id.orig_p"), [format!("{source} 0")]);
     }
-    // GTP has its own name for it, and first checks the message.
+    // GTP has its own weird for the depth, and checks the message first.
     let gtp = [&[0x30, 255, 0, 20, 0, 0, 0, 1][..], &datagram(4_000, 9_000, b"")].concat();
     let ran = nest(2_152, &gtp);
-    assert_eq!(told(&ran), (vec!["tunnel_depth".to_owned()], vec!["2152 D".to_owned()]));
+    assert_eq!(too_deep(&ran), (vec!["tunnel_depth".to_owned()], vec!["2152 D".to_owned()]));
     assert_eq!(ran.rows("weird", "source id.orig_p"), ["GTPV1 -"]);
     let ran = nest(2_152, &gtp[..7]);
-    assert_eq!(told(&ran), (vec![], vec!["2152 D".to_owned()]));
+    assert_eq!(too_deep(&ran), (vec![], vec!["2152 D".to_owned()]));
     assert_eq!(ran.rows("analyzer", "analyzer_name"), ["GTPV1"]);
 }
 
 #[test]
-fn gre_is_looked_at_before_tunnels_are_counted() {
+fn gre_is_checked_before_the_depth() {
     let mut inner = frame::ipv4(CLIENT, SERVER, 47, 1, &[0, 2, 8, 0]);
     for _ in 0..4 {
         inner = frame::ipv4(CLIENT, SERVER, 4, 1, &inner);
@@ -158,7 +158,7 @@ fn gre_is_looked_at_before_tunnels_are_counted() {
 }
 
 #[test]
-fn layers_count_on_inside_of_tunnels() {
+fn layers_are_counted_across_tunnels() {
     // Each tunnel is six layers: UDP, VXLAN, Ethernet, two tags and IP; the outermost frame has
     // Ethernet and IP.
     let tagged = |packet: &[u8], tags: usize| {
@@ -195,7 +195,7 @@ fn layers_count_on_inside_of_tunnels() {
 }
 
 #[test]
-fn a_deep_stack_of_tags_leaves_no_room_for_transport() {
+fn a_deep_stack_of_tags_exceeds_the_layers_before_transport() {
     let stack = |tags: usize| {
         let mut b = Vec::new();
         for _ in 1..tags {
@@ -208,16 +208,16 @@ fn a_deep_stack_of_tags_leaves_no_room_for_transport() {
         let weirds: Vec<_> = weirds.into_iter().filter(|w| w.starts_with("max_")).collect();
         (weirds, ran.rows("conn", "history"))
     };
-    let told = |source: &str| vec![format!("max_packet_analyzer_depth_exceeded {source}")];
+    let too_deep = |source: &str| vec![format!("max_packet_analyzer_depth_exceeded {source}")];
     assert_eq!(stack(21), (vec![], vec!["D".into()]));
-    // UDP is the 25th layer: a tunnel in it would be too deep.
-    assert_eq!(stack(22), (told("UDP"), vec!["DX".into()]));
-    assert_eq!(stack(23), (told("IP"), vec![]));
-    assert_eq!(stack(24), (told("VLAN"), vec![]));
+    // UDP is the 25th layer: a tunnel in it exceeds the maximum.
+    assert_eq!(stack(22), (too_deep("UDP"), vec!["DX".into()]));
+    assert_eq!(stack(23), (too_deep("IP"), vec![]));
+    assert_eq!(stack(24), (too_deep("VLAN"), vec![]));
 }
 
 #[test]
-fn other_transports_have_no_room_for_anything_either() {
+fn other_transports_exceed_the_layers_too() {
     let syn = frame::TcpHeader { seq: 1, ack: 0, flags: frame::SYN, window: 9, options: &[] };
     let syn = frame::tcp(client(4_000), server(9_000), 1, syn, b"");
     let ping = frame::echo(CLIENT.into(), SERVER.into(), false, (1, 1), b"in");
@@ -232,14 +232,14 @@ fn other_transports_have_no_room_for_anything_either() {
             assert_eq!(ran.rows("conn", "history"), [history]);
             let mut weirds = ran.rows("weird", "name source");
             weirds.retain(|w| w.starts_with("max_"));
-            let told = format!("max_packet_analyzer_depth_exceeded {source}");
-            assert_eq!(weirds, if tags == 22 { vec![told] } else { vec![] });
+            let too_deep = format!("max_packet_analyzer_depth_exceeded {source}");
+            assert_eq!(weirds, if tags == 22 { vec![too_deep] } else { vec![] });
         }
     }
 }
 
 #[test]
-fn headers_inside_of_tunnels_are_looked_at_before_lengths() {
+fn inner_headers_are_checked_before_lengths() {
     // A routing header of type 0 to fe80::9, then something unknown.
     let mut six = vec![0x60, 0, 0, 0, 0, 24, 43, 64];
     six.extend_from_slice(&[0x20, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
@@ -262,7 +262,7 @@ fn headers_inside_of_tunnels_are_looked_at_before_lengths() {
 }
 
 #[test]
-fn an_aggregate_ends_where_a_frame_in_it_does_not_hold() {
+fn an_aggregate_ends_at_an_invalid_subframe() {
     let subframe = |packet: &[u8]| {
         let mut b = vec![2; 12];
         b.extend_from_slice(&(8 + packet.len() as u16).to_be_bytes());
@@ -291,7 +291,7 @@ fn an_aggregate_ends_where_a_frame_in_it_does_not_hold() {
     let (rows, weirds) = run(&[&two, &broken, &one]);
     assert_eq!(rows, ["9001"]);
     assert_eq!(weirds, ["unknown_ip_version", "invalid_802_11_amsdu_inner_packet"]);
-    // Half of a UDP header is invalid either; the weirds have its hosts.
+    // Half a UDP header is invalid as well; the weirds show its hosts.
     let half = frame::ipv4(CLIENT, SERVER, 17, 1, &one[20..24]);
     let (rows, weirds) = run(&[&half, &one]);
     assert_eq!(rows, [] as [&str; 0]);
@@ -299,7 +299,7 @@ fn an_aggregate_ends_where_a_frame_in_it_does_not_hold() {
 }
 
 #[test]
-fn changes_of_the_tunnels_around_a_connection_are_followed_a_while() {
+fn encapsulation_changes_are_followed_up_to_a_maximum() {
     let inner = datagram(4_000, 9_000, b"in");
     let hosts = |n: u8| frame::ip([10, 0, 0, n].into(), [10, 0, 1, n].into(), 4, 1, &inner);
     let frames: Vec<_> = (1..=9).map(|n| (f64::from(n) / 10.0, hosts(n))).collect();
@@ -310,7 +310,8 @@ fn changes_of_the_tunnels_around_a_connection_are_followed_a_while() {
     assert!(ran.weirds().contains(&"tunnel_max_changes_per_connection_exceeded".to_owned()));
 }
 
-/// More host pairs than are remembered: every inner connection has its row, and one weird reports the limit.
+/// Sends more host pairs than are remembered: every inner connection has a row, and one weird
+/// reports the limit.
 #[test]
 fn the_limit_of_host_pairs_is_reported() {
     let of = |pairs: u32| -> Vec<_> {

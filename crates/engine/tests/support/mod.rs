@@ -1,5 +1,5 @@
-//! Captures to test with, and analyses of them: their packets in batches of any size, and the logs that result.
-// Each test is a program of its own and uses a part of this.
+//! Captures for tests, and their analysis with batches of any size.
+// Each test is a separate program that uses a part of this module.
 #![allow(dead_code, unreachable_pub, clippy::print_stderr, clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
@@ -15,14 +15,15 @@ use gannet_engine::Options;
 use gannet_synth::Trace;
 
 /// All logs by name, and the counts.
-pub type Made = (BTreeMap<String, Vec<u8>>, String);
+pub type Output = (BTreeMap<String, Vec<u8>>, String);
 
 /// The sample, and the captures of the conformance corpus.
 pub fn captures() -> Vec<PathBuf> {
     gannet_synth::corpus::captures(&["conformance/captures", "conformance/hostile"])
 }
 
-/// Passes all packets of a capture to an analysis, some at a time. Packets before damage count.
+/// Passes all packets of a capture to an analysis, `at_a_time` per batch. Packets before damage
+/// count.
 pub fn feed(engine: &mut Engine, stream: &mut Stream, at_a_time: usize) {
     loop {
         match stream.next_batch() {
@@ -39,9 +40,15 @@ pub fn feed(engine: &mut Engine, stream: &mut Stream, at_a_time: usize) {
     }
 }
 
-/// Analyses a capture into an empty folder, and empties it again. `None` if it is not a capture.
-pub fn made(capture: &Path, out: &Path, options: &Options, way: (usize, usize)) -> Option<Made> {
-    let (threads, at_a_time) = way;
+/// Analyzes a capture into an empty folder, and empties the folder again. `None` if the file is not
+/// a capture.
+pub fn analyze(
+    capture: &Path,
+    out: &Path,
+    options: &Options,
+    config: (usize, usize),
+) -> Option<Output> {
+    let (threads, at_a_time) = config;
     let mut options = Options { threads, ignore_checksums: true, ..options.clone() };
     options.logs.dir = Some(out.to_owned());
     let mut stream =
@@ -62,19 +69,19 @@ pub fn made(capture: &Path, out: &Path, options: &Options, way: (usize, usize)) 
     Some((logs, format!("{statistics:?} {counts:?}")))
 }
 
-/// The first difference of two runs.
-pub fn difference(a: &Made, b: &Made) -> Option<String> {
+/// The first difference between two runs.
+pub fn difference(a: &Output, b: &Output) -> Option<String> {
     if a == b {
         return None;
     }
     let names: Vec<_> = a.0.keys().chain(b.0.keys()).collect();
     let name = names.into_iter().find(|n| a.0.get(*n) != b.0.get(*n));
     let Some(name) = name else { return Some(format!("{} and {}", a.1, b.1)) };
-    let text = |made: &Made| made.0.get(name).cloned().unwrap_or_default();
+    let text = |output: &Output| output.0.get(name).cloned().unwrap_or_default();
     Some(format!("{name}, {}", line_that_differs(&text(a), &text(b))))
 }
 
-/// The first lines of two texts that differ.
+/// The first lines that differ in two texts.
 pub fn line_that_differs(a: &[u8], b: &[u8]) -> String {
     let lines = |text: &[u8]| -> Vec<String> {
         String::from_utf8_lossy(text).lines().map(str::to_owned).collect()
@@ -84,7 +91,7 @@ pub fn line_that_differs(a: &[u8], b: &[u8]) -> String {
     format!("line {}: {:?} and {:?}", same + 1, a.get(same), b.get(same))
 }
 
-/// Writes a trace as a capture.
+/// Writes a trace to a capture file.
 pub fn write(trace: &Trace, path: &Path) {
     let mut writer = Writer::create(path, WriteOptions::default()).unwrap();
     trace.write(&mut writer).unwrap();
@@ -92,8 +99,8 @@ pub fn write(trace: &Trace, path: &Path) {
 }
 
 /// The values of a column of a log in Zeek's format; empty if the log does not exist.
-pub fn column(made: &Made, log: &str, column: &str) -> Vec<String> {
-    let Some(text) = made.0.get(&format!("{log}.log")) else { return Vec::new() };
+pub fn column(output: &Output, log: &str, column: &str) -> Vec<String> {
+    let Some(text) = output.0.get(&format!("{log}.log")) else { return Vec::new() };
     let text = String::from_utf8_lossy(text);
     let fields = text.lines().find_map(|l| l.strip_prefix("#fields\t")).unwrap();
     let at = fields.split('\t').position(|f| f == column).unwrap();

@@ -1,4 +1,4 @@
-//! Integers of any size, and the texts of them (ITU-T X.690 §8.3).
+//! Integers of any size, and their text forms (ITU-T X.690 §8.3).
 
 use std::borrow::Cow;
 
@@ -11,16 +11,16 @@ pub struct Integer<'a> {
 }
 
 impl<'a> Integer<'a> {
-    /// Takes contents octets.
+    /// An integer with these contents octets.
     ///
     /// # Errors
     ///
-    /// If there are none, or the first is redundant.
+    /// If there are none, or the first octet is redundant.
     pub fn new(octets: &'a [u8]) -> Result<Self> {
         let padded = match octets {
             [] => return Err(DerError::BadValue),
             [0x00, next, ..] => next & 0x80 == 0,
-            // A run of zeros after 0xff is the one value that has no shorter form.
+            // 0xff before zeros only is the one value with such a start that has no shorter form.
             [0xff, rest @ ..] => {
                 rest.first().is_some_and(|next| next & 0x80 != 0)
                     && rest.iter().any(|&octet| octet != 0)
@@ -30,12 +30,12 @@ impl<'a> Integer<'a> {
         if padded { Err(DerError::BadValue) } else { Ok(Self { octets }) }
     }
 
-    /// Whether the value lies below zero.
+    /// Whether the value is negative.
     pub fn is_negative(&self) -> bool {
         self.octets.first().is_some_and(|first| first & 0x80 != 0)
     }
 
-    /// Octets of the absolute value, most significant first; one zero octet for zero.
+    /// Octets of the absolute value, most significant octet first; one zero octet for zero.
     pub fn magnitude(&self) -> Cow<'a, [u8]> {
         if !self.is_negative() {
             let skip = usize::from(self.octets.len() > 1 && self.octets[0] == 0);
@@ -56,7 +56,7 @@ impl<'a> Integer<'a> {
         Cow::Owned(magnitude)
     }
 
-    /// The value, where 64 bits hold it.
+    /// The value, if it fits into 64 bits.
     pub fn to_i64(&self) -> Option<i64> {
         if self.octets.len() > 8 {
             return None;
@@ -66,7 +66,7 @@ impl<'a> Integer<'a> {
     }
 }
 
-/// Upper-case hexadecimal digits of `octets`, appended.
+/// Appends upper-case hexadecimal digits of `octets`.
 pub fn push_hex(octets: &[u8], into: &mut String) {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     into.reserve(octets.len() * 2);
@@ -76,8 +76,8 @@ pub fn push_hex(octets: &[u8], into: &mut String) {
     }
 }
 
-/// Appends upper-case hexadecimal as serial numbers have it: a backslash and a line end after each
-/// 35 octets.
+/// Appends upper-case hexadecimal digits in the form of serial numbers: with a backslash and a line
+/// end after every 35 octets.
 pub fn push_folded_hex(octets: &[u8], into: &mut String) {
     for (n, line) in octets.chunks(35).enumerate() {
         if n != 0 {
@@ -87,7 +87,8 @@ pub fn push_folded_hex(octets: &[u8], into: &mut String) {
     }
 }
 
-/// An integer as serial numbers are printed: a minus sign where due, then folded hexadecimal.
+/// An integer in the form of serial numbers: a minus sign if negative, then folded hexadecimal
+/// digits.
 pub fn integer_hex(value: Integer<'_>) -> String {
     let mut text = String::new();
     if value.is_negative() {
@@ -97,10 +98,12 @@ pub fn integer_hex(value: Integer<'_>) -> String {
     text
 }
 
-/// Most octets of an unsigned integer that [`decimal`] prints: the cost grows with the square.
+/// Maximum number of octets of an unsigned integer that [`decimal`] converts: the cost grows with
+/// the square.
 pub const MAX_DECIMAL_OCTETS: usize = 2048;
 
-/// An unsigned integer, most significant octet first, in decimal; `None` above [`MAX_DECIMAL_OCTETS`].
+/// An unsigned integer, most significant octet first, in decimal; `None` above
+/// [`MAX_DECIMAL_OCTETS`].
 pub fn decimal(octets: &[u8]) -> Option<String> {
     use std::fmt::Write as _;
     const LIMB: u64 = 1_000_000_000;
@@ -108,7 +111,7 @@ pub fn decimal(octets: &[u8]) -> Option<String> {
         return None;
     }
     let mut limbs: Vec<u64> = vec![0];
-    // Four octets at a time, so that it takes a quarter of the rounds.
+    // Four octets at a time, which needs a quarter of the iterations.
     let (head, rest) = octets.split_at(octets.len() % 4);
     for word in std::iter::once(head).chain(rest.chunks_exact(4)) {
         let mut carry = word.iter().fold(0, |word, octet| word << 8 | u64::from(*octet));

@@ -1,10 +1,10 @@
-//! A reader of BER and DER that is exactly as lax as the library whose verdicts the logs repeat.
+//! A parser of BER and DER that is as lenient as OpenSSL, whose results Zeek's logs show.
 //!
-//! Certificates in traffic are not all DER: some have indefinite lengths, lengths with leading
-//! zeros, or constructed strings. [`Reader`] reads such bytes one [`Element`] at a time and borrows
-//! everything from its input; only a constructed string is copied ([`Element::octets`]). Nothing
-//! here recurses deeper than [`MAX_STRING_NEST`], and every length is compared with the remaining
-//! bytes before it is used (ITU-T X.690 §8.1).
+//! Certificates in traffic are not always DER: some have indefinite lengths, lengths with leading
+//! zeros, or constructed strings. [`Reader`] parses such bytes one [`Element`] at a time and
+//! borrows everything from its input; only a constructed string is copied ([`Element::octets`]).
+//! Recursion is at most [`MAX_STRING_NEST`] deep, and every length is compared with the number of
+//! remaining bytes before it is used (ITU-T X.690 §8.1).
 
 mod integer;
 
@@ -12,7 +12,7 @@ pub use integer::{Integer, MAX_DECIMAL_OCTETS, decimal, integer_hex, push_folded
 
 use std::borrow::Cow;
 
-/// How deep a string may be cut into pieces of pieces.
+/// Maximum nesting depth of constructed strings.
 pub const MAX_STRING_NEST: u8 = 5;
 
 /// Universal tag numbers that certificates and OCSP messages use (ITU-T X.680 §8.6).
@@ -57,18 +57,18 @@ pub mod tag {
     pub const BMP_STRING: u32 = 30;
 }
 
-/// What is wrong with the bytes.
+/// Reasons why bytes cannot be parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DerError {
-    /// The input ends inside a header or before the end its header promised.
+    /// The input ends within a header or before the end of an element.
     Truncated,
-    /// A tag or length that no reader can hold, or an indefinite length on a primitive.
+    /// A tag or length that is too large, or an indefinite length of a primitive element.
     BadHeader,
-    /// Another tag than the structure has at this place.
+    /// A tag other than the one expected at this position.
     UnexpectedTag,
-    /// Contents that their type does not allow.
+    /// Contents that the type does not allow.
     BadValue,
-    /// Bytes after the last member of a structure.
+    /// Data after the last member of a structure.
     TrailingData,
 }
 
@@ -96,7 +96,7 @@ pub enum Class {
     Universal,
     /// Types of one application.
     Application,
-    /// Places in a structure: `[0]`, `[1]`, ….
+    /// Context-specific: members of a structure, such as `[0]`.
     Context,
     /// Types of one enterprise.
     Private,
@@ -109,13 +109,13 @@ pub struct Element<'a> {
     pub class: Class,
     /// Number of the tag.
     pub tag: u32,
-    /// Whether the contents are elements themselves.
+    /// Whether the contents consist of elements.
     pub constructed: bool,
-    /// The contents, without the end marker of an indefinite length.
+    /// The contents, without the end-of-contents octets of an indefinite length.
     pub content: &'a [u8],
-    /// Header and contents, with the end marker of an indefinite length.
+    /// Header and contents, including the end-of-contents octets of an indefinite length.
     pub raw: &'a [u8],
-    /// Whether an end marker closes it.
+    /// Whether the length is indefinite.
     pub indefinite: bool,
 }
 
@@ -124,14 +124,14 @@ struct Header {
     class: Class,
     tag: u32,
     constructed: bool,
-    /// Octets the header takes.
+    /// Length of the header in octets.
     size: usize,
-    /// Octets of contents; `None` if an end marker terminates them.
+    /// Length of the contents in octets; `None` if it is indefinite.
     length: Option<usize>,
 }
 
-/// Reads the header at the start of `data` and makes sure that a definite length fits; `marked` says
-/// that an end marker follows `data`.
+/// Parses the header at the start of `data` and checks that a definite length fits; `marked` means
+/// that end-of-contents octets follow `data`.
 fn header(data: &[u8], marked: bool) -> Result<Header> {
     let first = *data.first().ok_or(DerError::Truncated)?;
     let class = match first >> 6 {
@@ -169,7 +169,7 @@ fn header(data: &[u8], marked: bool) -> Result<Header> {
     } else {
         let end = at + usize::from(first & 0x7f);
         let octets = data.get(at..end).ok_or(DerError::Truncated)?;
-        // Something has to follow a long length, be it only an end marker.
+        // A long length must be followed by data, which may be end-of-contents octets.
         if end == data.len() && !marked {
             return Err(DerError::Truncated);
         }
@@ -189,7 +189,8 @@ fn header(data: &[u8], marked: bool) -> Result<Header> {
     Ok(Header { class, tag, constructed, size: at, length })
 }
 
-/// Octets before the end marker that closes the indefinite length whose contents `data` begins with.
+/// Length of the contents of an indefinite-length element, which `data` begins with: up to its
+/// end-of-contents octets.
 fn indefinite_length(data: &[u8]) -> Result<usize> {
     let mut at = 0;
     let mut open = 1usize;
@@ -212,29 +213,29 @@ fn indefinite_length(data: &[u8]) -> Result<usize> {
     }
 }
 
-/// Cuts the elements of its input off, one after the other.
+/// Parses the elements of its input in sequence.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader<'a> {
     rest: &'a [u8],
-    /// Whether an end marker follows.
+    /// Whether end-of-contents octets follow the input.
     marked: bool,
 }
 
 impl<'a> Reader<'a> {
-    /// Reads from the start of `data`.
+    /// A reader that starts at the beginning of `data`.
     pub fn new(data: &'a [u8]) -> Self {
         Self { rest: data, marked: false }
     }
 
-    /// Whether every octet was read.
+    /// Whether all octets were read.
     pub fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
 
-    /// The next element.
+    /// Parses the next element.
     ///
     /// # Errors
-    /// Where the header is malformed, or where the input ends before the element does.
+    /// If the header is malformed, or if the input ends before the element does.
     pub fn element(&mut self) -> Result<Element<'a>> {
         let data = self.rest;
         let header = header(data, self.marked)?;
@@ -246,7 +247,7 @@ impl<'a> Reader<'a> {
                 (&body[..length], header.size + length + 2)
             }
         };
-        // An end marker where none is open.
+        // End-of-contents octets outside of an indefinite length.
         if header.tag == 0 && header.class == Class::Universal {
             return Err(DerError::BadHeader);
         }
@@ -261,10 +262,10 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// The next element, which must have the universal tag `tag`.
+    /// Parses the next element, which must have the universal tag `tag`.
     ///
     /// # Errors
-    /// As [`Reader::element`], and where the tag is another.
+    /// Those of [`Reader::element`], and if the tag is a different one.
     pub fn universal(&mut self, tag: u32) -> Result<Element<'a>> {
         let element = self.element()?;
         if element.class == Class::Universal && element.tag == tag {
@@ -274,10 +275,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The next element if it has this class and tag; otherwise nothing is read.
+    /// Parses the next element if it has this class and tag; otherwise consumes nothing.
     ///
     /// # Errors
-    /// As [`Reader::element`].
+    /// Those of [`Reader::element`].
     pub fn optional(&mut self, class: Class, tag: u32) -> Result<Option<Element<'a>>> {
         if self.rest.is_empty() {
             return Ok(None);
@@ -295,12 +296,12 @@ impl<'a> Reader<'a> {
     /// A reader of the members of the next element, which must be a SEQUENCE.
     ///
     /// # Errors
-    /// As [`Reader::universal`], and where it is not constructed.
+    /// Those of [`Reader::universal`], and if it is not constructed.
     pub fn sequence(&mut self) -> Result<Reader<'a>> {
         self.universal(tag::SEQUENCE)?.members()
     }
 
-    /// Makes sure that nothing is left.
+    /// Checks that no data remains.
     ///
     /// # Errors
     /// [`DerError::TrailingData`].
@@ -310,23 +311,23 @@ impl<'a> Reader<'a> {
 }
 
 impl<'a> Element<'a> {
-    /// A reader of the elements inside.
+    /// A reader of the members of a constructed element.
     ///
     /// # Errors
-    /// Where the element is primitive.
+    /// If the element is primitive.
     pub fn members(&self) -> Result<Reader<'a>> {
         if self.constructed { Ok(self.items()) } else { Err(DerError::BadValue) }
     }
 
-    /// A reader of the elements of a SEQUENCE OF or SET OF, which are not asked to be constructed.
+    /// A reader of the members of a SEQUENCE OF or SET OF, which need not be constructed.
     pub fn items(&self) -> Reader<'a> {
         Reader { rest: self.content, marked: self.indefinite }
     }
 
-    /// The one element inside an explicit tag.
+    /// The single element inside an explicit tag.
     ///
     /// # Errors
-    /// Where there is none, or more than one.
+    /// If it has no member, or more than one.
     pub fn explicit(&self) -> Result<Element<'a>> {
         let mut inner = self.members()?;
         let element = inner.element()?;
@@ -334,18 +335,18 @@ impl<'a> Element<'a> {
         Ok(element)
     }
 
-    /// Contents of a primitive type that must not come in pieces.
+    /// Contents of a type that must be primitive.
     ///
     /// # Errors
-    /// Where the element is constructed.
+    /// If the element is constructed.
     pub fn primitive(&self) -> Result<&'a [u8]> {
         if self.constructed { Err(DerError::BadValue) } else { Ok(self.content) }
     }
 
-    /// Contents of a string type; the pieces of a constructed one are put together.
+    /// Contents of a string type; segments of a constructed one are joined.
     ///
     /// # Errors
-    /// Where pieces are nested deeper than [`MAX_STRING_NEST`], or are malformed.
+    /// If segments are nested deeper than [`MAX_STRING_NEST`], or are malformed.
     pub fn octets(&self) -> Result<Cow<'a, [u8]>> {
         if !self.constructed {
             return Ok(Cow::Borrowed(self.content));
@@ -355,10 +356,10 @@ impl<'a> Element<'a> {
         Ok(Cow::Owned(joined))
     }
 
-    /// Value octets and count of unused bits of a BIT STRING; unused bits read as zero.
+    /// Octets and number of unused bits of a BIT STRING; unused bits are set to zero.
     ///
     /// # Errors
-    /// Where it is empty, or claims more than seven unused bits.
+    /// If it is empty, or has more than seven unused bits.
     pub fn bits(&self) -> Result<(Cow<'a, [u8]>, u8)> {
         let octets = self.octets()?;
         let unused = *octets.first().ok_or(DerError::BadValue)?;
@@ -375,7 +376,7 @@ impl<'a> Element<'a> {
         Ok((Cow::Owned(value), unused))
     }
 
-    /// Contents of an OBJECT IDENTIFIER: whole arcs, none of them padded.
+    /// Contents of an OBJECT IDENTIFIER: complete arcs without padding.
     ///
     /// # Errors
     /// [`DerError::BadValue`].
@@ -387,10 +388,10 @@ impl<'a> Element<'a> {
         if ends && !padded { Ok(octets) } else { Err(DerError::BadValue) }
     }
 
-    /// Value of a BOOLEAN: any octet but zero is true.
+    /// Value of a BOOLEAN: any octet except zero is true.
     ///
     /// # Errors
-    /// Where it is not one octet.
+    /// If the contents are not one octet.
     pub fn boolean(&self) -> Result<bool> {
         match self.primitive()? {
             [value] => Ok(*value != 0),
@@ -401,13 +402,13 @@ impl<'a> Element<'a> {
     /// Value of an INTEGER or ENUMERATED.
     ///
     /// # Errors
-    /// Where it is empty, or longer than its value needs.
+    /// If it is empty, or not in the shortest form.
     pub fn integer(&self) -> Result<Integer<'a>> {
         Integer::new(self.primitive()?)
     }
 }
 
-/// Appends the pieces of a constructed string.
+/// Appends the segments of a constructed string.
 fn join(element: &Element<'_>, depth: u8, into: &mut Vec<u8>) -> Result<()> {
     if depth > MAX_STRING_NEST {
         return Err(DerError::BadValue);
@@ -456,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_does_not_fit() {
+    fn rejects_what_does_not_fit() {
         assert_eq!(Reader::new(&[0x30, 0x03, 0x02, 0x01]).element(), Err(DerError::Truncated));
         assert_eq!(Reader::new(&[0x04, 0x80, 0x00, 0x00]).element(), Err(DerError::BadHeader));
         assert_eq!(
@@ -480,7 +481,7 @@ mod tests {
                 .element()
                 .unwrap();
         assert_eq!(&*element.octets().unwrap(), b"ab");
-        // Pieces of pieces: so deep and no deeper.
+        // Nested segments: up to the maximum depth, and one level deeper.
         let nested = |depth: u8| {
             let mut bytes = vec![0x04, 0x01, b'c'];
             for _ in 0..depth {

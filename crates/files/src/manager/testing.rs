@@ -1,4 +1,4 @@
-//! What tests of files have in common: how a file begins, and a listener that notes events.
+//! Helpers shared by the tests of files: the start of a file, and a listener that records events.
 
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -16,10 +16,10 @@ pub(super) fn start() -> FileStart {
     FileStart { source: "HTTP", from: Dir::Resp, ..FileStart::default() }
 }
 
-/// The events so far, a line each.
+/// The events so far, one line each.
 pub(super) type Lines = Arc<Mutex<Vec<String>>>;
 
-/// Events of these names are noted: each with what `describe` makes of its name and its JSON.
+/// Records the events with these names: for each the result of `describe` for its name and JSON.
 pub(super) fn listening(names: &[&str], describe: fn(&str, &str) -> String) -> (Events, Lines) {
     let lines = Lines::default();
     let declared = crate::events::EVENTS.iter().copied();
@@ -28,7 +28,7 @@ pub(super) fn listening(names: &[&str], describe: fn(&str, &str) -> String) -> (
     (Events::new(interest, Box::new(listener)), lines)
 }
 
-/// The bytes of a file that an event shows as seen.
+/// The number of bytes that an event shows as seen.
 pub(super) fn seen_bytes(json: &str) -> String {
     let (_, seen) = json.split_once("\"seen_bytes\":").unwrap_or_default();
     seen.chars().take_while(char::is_ascii_digit).collect()

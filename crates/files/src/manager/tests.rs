@@ -18,7 +18,8 @@ impl World {
         Self { files: Files::new(UidSource::new(0)), logs }
     }
 
-    /// The same, and the names of its events, each with the bytes that the file shows.
+    /// Like [`Self::new`], with the names of the events, each with the number of bytes that the
+    /// file shows.
     fn listening(names: &'static [&'static str]) -> (Self, testing::Lines) {
         let mut world = Self::new();
         let (events, lines) = testing::listening(names, |_, json| testing::seen_bytes(json));
@@ -60,7 +61,7 @@ fn a_file_that_scripts_read_has_a_name_and_no_connection() {
     w.files.end(&mut w.logs, Time::from_secs(2), f);
     w.logs.events.drain();
     assert_eq!(*heard.lock().unwrap(), ["file_new 0", "file_state_remove 10000"]);
-    // The same name is the same file, another one is another.
+    // The same name is the same file, another name is another file.
     let [again, other] =
         ["./sample", "./other"].map(|name| w.files.start_input(Time::from_secs(3), name));
     assert_eq!(w.files.fuid(again), Some(state.fuid));
@@ -90,7 +91,7 @@ fn headers_of_an_executable_show_the_bytes_that_its_type_did() {
             "file_state_remove 5000"
         ]
     );
-    // One that ends before its type would be known otherwise.
+    // A file that ends before its type is known otherwise.
     let f = w.start(start());
     w.files.data(&mut w.logs, Time::from_secs(2), f, &program());
     w.files.end(&mut w.logs, Time::from_secs(2), f);
@@ -101,7 +102,7 @@ fn headers_of_an_executable_show_the_bytes_that_its_type_did() {
 }
 
 #[test]
-fn a_gap_settles_the_type_of_what_came_before() {
+fn a_gap_ends_the_detection_of_the_type() {
     let names = &["file_sniff", "file_gap", "file_state_remove"];
     let (mut w, heard) = World::listening(names);
     let f = w.start(start());
@@ -112,7 +113,7 @@ fn a_gap_settles_the_type_of_what_came_before() {
     assert_eq!(all, ["file_sniff 6", "file_gap 6"]);
     w.files.end(&mut w.logs, Time::from_secs(4), f);
     w.logs.events.drain();
-    // Nothing is known of one that begins with a gap.
+    // The type of a file that begins with a gap is unknown.
     let f = w.start(start());
     w.files.gap(&mut w.logs, Time::from_secs(5), f, None, 10);
     w.logs.events.drain();
@@ -155,7 +156,7 @@ fn parts_in_any_order() {
 }
 
 #[test]
-fn a_timeout_at_the_end_shows_a_file_without_what_arrived_early() {
+fn a_timeout_at_the_end_shows_a_file_without_out_of_order_data() {
     let (mut w, heard) = World::listening(&["file_timeout", "file_state_remove"]);
     let f = w.start(FileStart { total_bytes: Some(5_000), ..start() });
     w.files.data_at(&mut w.logs, Time::from_secs(2), f, 100, b"early");
@@ -165,19 +166,19 @@ fn a_timeout_at_the_end_shows_a_file_without_what_arrived_early() {
 }
 
 #[test]
-fn the_oldest_makes_room() {
+fn the_oldest_file_is_discarded() {
     let mut w = World::new();
-    w.files.options.most = 2;
+    w.files.options.max_per_pair = 2;
     let ids: Vec<_> = (0..3).map(|_| w.start(start())).collect();
     w.files.data(&mut w.logs, Time::from_secs(2), ids[0], b"abc");
-    assert!(w.files.make_room(&mut w.logs, Time::from_secs(3), ids[2], false));
+    assert!(w.files.discard_excess(&mut w.logs, Time::from_secs(3), ids[2], false));
     assert!(w.rows()[0].contains("\t3\t-\t0\t0\tT\t"), "{}", w.rows()[0]);
-    assert_eq!((w.files.len(), w.files.given_up()), (2, 1));
+    assert_eq!((w.files.len(), w.files.discarded()), (2, 1));
     assert!(w.files.fuid(ids[0]).is_none() && w.files.fuid(ids[1]).is_some());
-    // Those that end by themselves are not remembered for ever.
+    // Files that end by themselves are not remembered.
     for _ in 0..5_000 {
         let id = w.start(start());
-        w.files.make_room(&mut w.logs, Time::from_secs(3), id, false);
+        w.files.discard_excess(&mut w.logs, Time::from_secs(3), id, false);
         w.files.end(&mut w.logs, Time::from_secs(3), id);
     }
     let pairs = w.files.pairs.as_ref().unwrap();
@@ -185,7 +186,7 @@ fn the_oldest_makes_room() {
 }
 
 #[test]
-fn silence_ends_a_file_and_more_begins_it_again() {
+fn an_idle_file_ends_and_more_data_restarts_it() {
     let mut w = World::new();
     let f = w.start(start());
     w.files.data(&mut w.logs, Time::from_secs(100), f, b"abc");
@@ -195,7 +196,7 @@ fn silence_ends_a_file_and_more_begins_it_again() {
     w.expire(241, 241);
     assert!(w.rows()[0].contains("\t3\t-\t0\t0\tT\t"), "{}", w.rows()[0]);
     w.files.data(&mut w.logs, Time::from_secs(300), f, b"defg");
-    // It may fall silent again.
+    // The file may time out again.
     w.expire(419, 419);
     assert_eq!(w.rows().len(), 1);
     w.expire(420, 420);
@@ -207,11 +208,11 @@ fn silence_ends_a_file_and_more_begins_it_again() {
 }
 
 #[test]
-fn how_long_a_file_was_silent_is_judged_when_a_packet_comes() {
+fn idle_time_is_computed_from_the_time_of_packets() {
     let mut w = World::new();
     let f = w.start(start());
     w.files.data(&mut w.logs, Time::from_secs(100), f, b"abc");
-    // Due at 121, found alive by the packet at 150: the next look is 120 seconds after that one.
+    // Due at 121, but active according to the packet at 150: the next check is 120 seconds later.
     w.expire(121, 150);
     assert_eq!(w.files.next_due(), Time::from_secs(270));
     w.files.data(&mut w.logs, Time::from_secs(260), f, b"def");
@@ -219,7 +220,7 @@ fn how_long_a_file_was_silent_is_judged_when_a_packet_comes() {
     assert!(w.rows().is_empty());
     w.files.end(&mut w.logs, Time::from_secs(400), f);
     assert!(w.rows()[0].contains("\t6\t-\t0\t0\tF\t"), "{}", w.rows()[0]);
-    // Due at 121, and silent for long by the time of the next packet.
+    // Due at 121, and idle for long enough at the time of the next packet.
     let f = w.start(start());
     w.files.data(&mut w.logs, Time::from_secs(100), f, b"abc");
     w.expire(121, 220);
@@ -227,12 +228,12 @@ fn how_long_a_file_was_silent_is_judged_when_a_packet_comes() {
 }
 
 #[test]
-fn a_hole_below_too_much_is_given_up_when_more_comes() {
+fn a_hole_is_skipped_if_too_much_is_buffered() {
     let mut w = World::new();
     let f = w.start(start());
     let now = Time::from_secs(2);
     w.files.data_at(&mut w.logs, now, f, 0, b"abc");
-    // More than is held, at once: it waits, until something else comes.
+    // More than the maximum at once is buffered until the next data.
     let much = vec![0; MAX_BUFFERED + 1];
     w.files.data_at(&mut w.logs, now, f, 10, &much);
     w.files.data_at(&mut w.logs, now, f, 20, b"again");
@@ -245,24 +246,24 @@ fn a_hole_below_too_much_is_given_up_when_more_comes() {
 }
 
 #[test]
-fn scripts_say_how_much_waits_above_a_hole() {
+fn scripts_limit_the_bytes_above_a_hole() {
     let names = &["file_gap", "file_reassembly_overflow"];
     let (mut w, heard) = World::listening(names);
     let f = w.start(start());
     let (fuid, now) = (w.files.fuid(f).unwrap(), Time::from_secs(2));
-    w.files.steer(fuid, FileCommand::Buffer(4));
+    w.files.apply_command(fuid, FileCommand::Buffer(4));
     w.files.data_at(&mut w.logs, now, f, 0, b"abc");
     w.files.data_at(&mut w.logs, now, f, 10, b"defg");
     w.files.data_at(&mut w.logs, now, f, 14, b"h");
     assert_eq!(w.files.get(f).map(|f| (f.seen, f.missing, f.overflow)), Some((3, 0, 0)));
-    // More than four bytes wait.
+    // More than four bytes are buffered.
     w.files.data_at(&mut w.logs, now, f, 20, b"i");
     assert_eq!(w.files.get(f).map(|f| (f.seen, f.missing, f.overflow)), Some((8, 7, 7)));
     w.logs.events.drain();
     assert_eq!(*heard.lock().unwrap(), ["file_gap 8", "file_reassembly_overflow 8"]);
-    // 0 is no limit.
+    // 0 means no limit.
     let f = w.start(start());
-    w.files.steer(w.files.fuid(f).unwrap(), FileCommand::Buffer(0));
+    w.files.apply_command(w.files.fuid(f).unwrap(), FileCommand::Buffer(0));
     for at in [1, 2 + MAX_BUFFERED as u64] {
         w.files.data_at(&mut w.logs, now, f, at, &vec![0; MAX_BUFFERED + 1]);
     }
@@ -272,24 +273,24 @@ fn scripts_say_how_much_waits_above_a_hole() {
 }
 
 #[test]
-fn without_reassembly_parts_that_come_too_early_are_overflow() {
+fn without_reassembly_out_of_order_parts_are_overflow() {
     let mut w = World::new();
     let now = Time::from_secs(2);
     let f = w.start(start());
     w.files.data_at(&mut w.logs, now, f, 4, b"efg");
-    w.files.steer(w.files.fuid(f).unwrap(), FileCommand::Reassemble(false));
+    w.files.apply_command(w.files.fuid(f).unwrap(), FileCommand::Reassemble(false));
     for (at, part) in [(4, "ef"), (0, "abcd"), (4, "ef")] {
         w.files.data_at(&mut w.logs, now, f, at, part.as_bytes());
     }
     assert_eq!(w.files.get(f).map(|f| (f.seen, f.overflow)), Some((6, 2)));
-    // The same of all files that begin.
-    w.files.reassemble(false);
+    // The same for all new files.
+    w.files.set_reassembly(false);
     let f = w.start(start());
     w.files.data_at(&mut w.logs, now, f, 4, b"ef");
-    assert_eq!(w.files.get(f).map(|f| (f.held, f.overflow)), Some((0, 2)));
-    w.files.steer(w.files.fuid(f).unwrap(), FileCommand::Reassemble(true));
+    assert_eq!(w.files.get(f).map(|f| (f.buffered, f.overflow)), Some((0, 2)));
+    w.files.apply_command(w.files.fuid(f).unwrap(), FileCommand::Reassemble(true));
     w.files.data_at(&mut w.logs, now, f, 4, b"ef");
-    assert_eq!(w.files.get(f).map(|f| (f.held, f.overflow)), Some((2, 2)));
+    assert_eq!(w.files.get(f).map(|f| (f.buffered, f.overflow)), Some((2, 2)));
 }
 
 #[test]
@@ -302,14 +303,14 @@ fn parts_that_overlap_count_once() {
         w.files.data_at(&mut w.logs, now, f, at, part.as_bytes());
     }
     assert!(w.rows()[0].contains("\t12\t12\t0\t0\tF\t"), "{}", w.rows()[0]);
-    // Data in order reaches stored data.
+    // In-order data reaches buffered data.
     let f = w.start(start());
     w.files.data_at(&mut w.logs, now, f, 4, b"efgh");
     w.files.data(&mut w.logs, now, f, b"abcdef");
     w.files.data_at(&mut w.logs, now, f, 20, b"x");
     w.files.end(&mut w.logs, now, f);
     assert!(w.rows()[1].contains("\t9\t-\t12\t0\tF\t"), "{}", w.rows()[1]);
-    // A gap that is announced leaves what waits above its beginning in its place.
+    // A reported gap does not move data that is buffered above its start.
     let f = w.start(start());
     w.files.data_at(&mut w.logs, now, f, 4, b"efgh");
     w.files.gap(&mut w.logs, now, f, None, 10);
@@ -318,7 +319,7 @@ fn parts_that_overlap_count_once() {
 }
 
 #[test]
-fn a_part_beyond_the_last_place_there_is_is_odd() {
+fn a_part_beyond_the_maximum_offset_is_weird() {
     let mut w = World::new();
     let f = w.start(FileStart { source: "SMB", ..start() });
     let (fuid, now) = (w.files.fuid(f).unwrap(), Time::from_secs(2));
@@ -339,7 +340,7 @@ fn a_part_beyond_the_last_place_there_is_is_odd() {
 }
 
 #[test]
-fn connections_over_the_same_ends_are_one() {
+fn connections_with_equal_endpoints_count_once() {
     let mut w = World::new();
     let f = w.start(start());
     let own = w.files.get(f).unwrap().id;
@@ -355,9 +356,9 @@ fn connections_over_the_same_ends_are_one() {
 }
 
 #[test]
-fn gaps_of_a_part_are_reported_by_its_own_places() {
+fn gaps_of_a_part_have_offsets_in_the_part() {
     let now = Time::from_secs(2);
-    // A part from 2,000 on lacks 10 of its bytes behind the first 50, and ends after 40 more.
+    // A part from 2,000 on lacks 10 bytes after the first 50, and ends after 40 more bytes.
     let mut w = World::new();
     let f = w.start(start());
     w.files.data_at(&mut w.logs, now, f, 2_000, &[0; 50]);
@@ -366,7 +367,7 @@ fn gaps_of_a_part_are_reported_by_its_own_places() {
     w.files.data_at(&mut w.logs, now, f, 2_060, &[0; 40]);
     w.files.end(&mut w.logs, now, f);
     assert!(w.rows()[0].contains("\t90\t-\t2010\t0\tF\t"), "{}", w.rows()[0]);
-    // The offset is within stored data: delivery continues behind the offset, although more had
+    // The offset is within buffered data: delivery continues after the gap, although later data had
     // arrived.
     let f = w.start(start());
     w.files.data_at(&mut w.logs, now, f, 20, &[0; 50]);
@@ -377,7 +378,7 @@ fn gaps_of_a_part_are_reported_by_its_own_places() {
     w.files.end(&mut w.logs, now, f);
     // From 60 to 70, and from 75 to 80.
     assert!(w.rows()[1].contains("\t75\t-\t35\t0\tF\t"), "{}", w.rows()[1]);
-    // A repeated part with a gap also sets back the position.
+    // A repeated part with a gap also sets the position back.
     let f = w.start(start());
     w.files.data(&mut w.logs, now, f, &[0; 100]);
     w.files.data_at(&mut w.logs, now, f, 0, &[0; 30]);
@@ -386,7 +387,7 @@ fn gaps_of_a_part_are_reported_by_its_own_places() {
     w.files.data(&mut w.logs, now, f, &[0; 5]);
     w.files.end(&mut w.logs, now, f);
     assert!(w.rows()[2].contains("\t105\t-\t60\t0\tF\t"), "{}", w.rows()[2]);
-    // However far above the position data arrives, and however often.
+    // Data may arrive at any distance above the position, repeatedly.
     let f = w.start(start());
     for at in [1 << 63, (1 << 63) + (1 << 20), (1 << 63) + (2 << 20)] {
         w.files.data_at(&mut w.logs, now, f, at, &vec![0; MAX_BUFFERED + 1]);
@@ -397,7 +398,7 @@ fn gaps_of_a_part_are_reported_by_its_own_places() {
     assert_eq!(w.files.get(f).map(|f| f.missing), Some(u64::MAX));
     w.files.end(&mut w.logs, now, f);
     assert!(w.rows()[3].contains(&format!("\t{seen}\t-\t")), "{}", w.rows()[3]);
-    // Before anything came out of order, the next bytes are those that are missing.
+    // Before data arrived out of order, the next bytes are the missing ones.
     let f = w.start(start());
     w.files.data(&mut w.logs, now, f, &[0; 100]);
     w.files.gap(&mut w.logs, now, f, Some(30), 10);
@@ -407,7 +408,7 @@ fn gaps_of_a_part_are_reported_by_its_own_places() {
 }
 
 #[test]
-fn an_ocsp_response_that_is_cut_is_odd() {
+fn a_truncated_ocsp_response_is_weird() {
     let mut w = World::new();
     let f = w.start(FileStart { mime_type: Some("application/ocsp-response"), ..start() });
     w.files.data(&mut w.logs, Time::from_secs(2), f, b"\x30\x03\x0a\x01\x00");
@@ -448,7 +449,7 @@ fn a_weird_is_an_event_before_the_end_of_its_file() {
     }
 }
 
-/// Each analyzer that keeps the whole file reports that the file is too long for it.
+/// Checks that each analyzer that stores the whole file reports that the file is too long.
 #[test]
 fn messages_that_are_too_long_are_weirds() {
     let added = ["Files::ANALYZER_OCSP_REQUEST", "Files::ANALYZER_X509"];
@@ -474,7 +475,7 @@ fn messages_that_are_too_long_are_weirds() {
         let fuid = w.files.fuid(f).unwrap();
         for analyzer in added.map(str::to_owned) {
             let add = FileCommand::Add { analyzer, path: None, limit: 0, counts_gaps: false };
-            w.files.steer(fuid, add);
+            w.files.apply_command(fuid, add);
         }
         for _ in 0..pieces {
             w.files.data(&mut w.logs, Time::from_secs(2), f, &[b'0'; 1024]);
@@ -494,10 +495,10 @@ fn messages_that_are_too_long_are_weirds() {
 }
 
 #[test]
-fn a_program_whose_headers_are_none_violates() {
+fn a_program_with_invalid_headers_is_a_violation() {
     let mut w = World::new();
     let f = w.start(start());
-    // Of DOS alone: there is no place for further headers.
+    // A DOS header without space for further headers.
     w.files.data(&mut w.logs, Time::from_secs(2), f, &[b"MZ", &[0; 98][..]].concat());
     assert!(w.files.take_faults().is_empty());
     w.files.end(&mut w.logs, Time::from_secs(2), f);
@@ -505,7 +506,7 @@ fn a_program_whose_headers_are_none_violates() {
     let is_pe = |k: &FaultKind| matches!(k, FaultKind::Violation { analyzer: "PE", .. });
     assert!(matches!(&faults[..], [f] if f.conn.is_some() && is_pe(&f.kind)), "{faults:?}");
     assert!(w.rows()[0].contains("\tPE\tapplication/x-dosexec\t"), "{}", w.rows()[0]);
-    // It is reported when it is seen, once.
+    // It is reported once, when it is detected.
     let f = w.start(start());
     w.files.data(&mut w.logs, Time::from_secs(2), f, &[b"MZ", &[0; 4094][..]].concat());
     assert_eq!(w.files.take_faults().len(), 1);
@@ -522,7 +523,7 @@ proptest::proptest! {
         let mut w = World::new();
         let (f, now) = (w.start(start()), Time::from_secs(2));
         let mut came = std::collections::BTreeSet::new();
-        // Bytes below it were given up: later data for them is ignored.
+        // Bytes below this offset were skipped: later data for them is ignored.
         let mut reached = 0;
         for (at, len, how) in parts {
             let end = at + len as u64;
@@ -550,7 +551,7 @@ proptest::proptest! {
     }
 }
 
-/// Writes what is extracted to memory: `.` for each missing byte.
+/// Writes extracted data to memory, with `.` for each missing byte.
 #[derive(Debug, Default)]
 struct Memory(Arc<Mutex<String>>);
 
@@ -609,7 +610,7 @@ impl crate::Contents for Copy {
     }
 }
 
-/// A world that extracts the file that begins next, with this limit.
+/// A world that extracts the next new file, with this limit.
 fn extracting(limit: u64, counts_gaps: bool) -> (World, testing::Lines, Memory, FileId) {
     let names = &["file_sniff", "gannet::file_extraction_limit", "file_gap"];
     let (mut w, heard) = World::listening(names);
@@ -618,12 +619,12 @@ fn extracting(limit: u64, counts_gaps: bool) -> (World, testing::Lines, Memory, 
     let f = w.start(start());
     let fuid = w.files.fuid(f).unwrap();
     let (analyzer, path) = ("Files::ANALYZER_EXTRACT".to_owned(), Some("a".to_owned()));
-    w.files.steer(fuid, FileCommand::Add { analyzer, path, limit, counts_gaps });
+    w.files.apply_command(fuid, FileCommand::Add { analyzer, path, limit, counts_gaps });
     (w, heard, memory, f)
 }
 
 #[test]
-fn a_limit_of_extraction_is_reported_once_and_cuts() {
+fn the_extraction_limit_is_reported_once_and_truncates() {
     let (mut w, heard, memory, f) = extracting(6, true);
     for piece in ["x".repeat(5_000), "y".repeat(10)] {
         w.files.data(&mut w.logs, Time::from_secs(2), f, piece.as_bytes());
@@ -634,15 +635,15 @@ fn a_limit_of_extraction_is_reported_once_and_cuts() {
 }
 
 #[test]
-fn gaps_count_towards_a_limit_of_extraction_on_request() {
+fn gaps_count_toward_the_extraction_limit_on_request() {
     for (counts_gaps, expected, limits) in [(true, "ab", 1), (false, "ab.....cd", 0)] {
         let (mut w, heard, memory, f) = extracting(9, counts_gaps);
         if counts_gaps {
-            w.files.steer(w.files.fuid(f).unwrap(), FileCommand::Limit(6));
+            w.files.apply_command(w.files.fuid(f).unwrap(), FileCommand::Limit(6));
         }
         let now = Time::from_secs(2);
         w.files.data(&mut w.logs, now, f, b"ab");
-        // The type is known with the gap: it comes behind what came before.
+        // The gap ends the detection of the type, and is reported after the data before it.
         w.files.gap(&mut w.logs, now, f, None, 5);
         w.files.data(&mut w.logs, now, f, b"cd");
         w.files.end(&mut w.logs, now, f);
@@ -654,10 +655,10 @@ fn gaps_count_towards_a_limit_of_extraction_on_request() {
 }
 
 #[test]
-fn a_file_is_given_up_after_as_long_as_scripts_say() {
+fn scripts_set_the_timeout_of_files() {
     for (seconds, expected) in [(120, 0), (10, 1)] {
         let mut w = World::new();
-        w.files.give_up_after(Interval::from_secs(seconds));
+        w.files.set_timeout(Interval::from_secs(seconds));
         let f = w.start(start());
         w.files.data(&mut w.logs, Time::from_secs(2), f, b"x");
         let late = Time::from_secs(60);
@@ -668,10 +669,10 @@ fn a_file_is_given_up_after_as_long_as_scripts_say() {
 }
 
 #[test]
-fn the_type_is_known_from_as_many_bytes_as_scripts_say() {
+fn scripts_set_the_number_of_bytes_for_detection() {
     for (first, expected) in [(100, "file_sniff 0"), (200, "file_sniff 150")] {
         let (mut w, heard) = World::listening(&["file_sniff"]);
-        w.files.detect_from(first);
+        w.files.set_sniff_bytes(first);
         let f = w.start(start());
         for _ in 0..2 {
             w.files.data(&mut w.logs, Time::from_secs(2), f, &[b'x'; 150]);
@@ -682,7 +683,7 @@ fn the_type_is_known_from_as_many_bytes_as_scripts_say() {
 }
 
 #[test]
-fn a_program_that_is_none_is_a_violation() {
+fn a_file_that_is_no_program_is_a_violation() {
     let (mut w, heard) = World::listening(&["gannet::file_violation", "file_state_remove"]);
     let f = w.start(FileStart { mime_type: Some("application/x-dosexec"), ..start() });
     w.files.data(&mut w.logs, Time::from_secs(2), f, &[&b"MZ"[..], &[b'0'; 61]].concat());
@@ -695,12 +696,12 @@ fn a_program_that_is_none_is_a_violation() {
 }
 
 #[test]
-fn the_beginning_is_shown_in_whole_pieces() {
+fn the_beginning_is_reported_in_whole_pieces() {
     let shown = |_: &str, json: &str| {
         let (_, beginning) = json.split_once("\"bof_buffer\":\"").unwrap_or_default();
         beginning.chars().take_while(|c| *c == 'x').count().to_string()
     };
-    // Pieces of this length, of which those that fill 4,096 bytes are shown.
+    // Pieces of this length, of which those that fill 4,096 bytes are reported.
     for (piece, expected) in [(1400, 4200), (4096, 4096), (5000, 5000)] {
         let mut w = World::new();
         let (events, heard) = testing::listening(&["file_sniff"], shown);
@@ -719,16 +720,16 @@ fn the_beginning_is_shown_in_whole_pieces() {
 fn add_hash(w: &mut World, f: FileId, analyzer: &str) {
     let analyzer = analyzer.to_owned();
     let add = FileCommand::Add { analyzer, path: None, limit: 0, counts_gaps: false };
-    w.files.steer(w.files.fuid(f).unwrap(), add);
+    w.files.apply_command(w.files.fuid(f).unwrap(), add);
 }
 
 #[test]
-fn what_came_before_a_file_was_stopped_counts() {
+fn data_before_a_file_was_stopped_counts() {
     let (mut w, heard) = World::listening(&["file_hash", "file_state_remove"]);
     let f = w.start(start());
     add_hash(&mut w, f, "Files::ANALYZER_MD5");
     w.files.data(&mut w.logs, Time::from_secs(2), f, &[b'x'; 5_000]);
-    w.files.steer(w.files.fuid(f).unwrap(), FileCommand::Stop);
+    w.files.apply_command(w.files.fuid(f).unwrap(), FileCommand::Stop);
     w.files.data(&mut w.logs, Time::from_secs(3), f, &[b'x'; 10]);
     w.files.gap(&mut w.logs, Time::from_secs(3), f, None, 10);
     w.files.end(&mut w.logs, Time::from_secs(4), f);
@@ -737,7 +738,7 @@ fn what_came_before_a_file_was_stopped_counts() {
 }
 
 #[test]
-fn a_certificate_has_no_row_and_the_analyzers_that_scripts_leave() {
+fn a_certificate_has_no_row_and_analyzers_can_be_removed() {
     for (removed, expected) in [(None, 2), (Some("Files::ANALYZER_X509"), 1)] {
         let (mut w, heard) = World::listening(&["file_hash", "file_state_remove"]);
         let f = w.start(FileStart {
@@ -749,7 +750,7 @@ fn a_certificate_has_no_row_and_the_analyzers_that_scripts_leave() {
         add_hash(&mut w, f, "Files::ANALYZER_SHA1");
         if let Some(analyzer) = removed {
             let remove = FileCommand::Remove(analyzer.to_owned());
-            w.files.steer(w.files.fuid(f).unwrap(), remove);
+            w.files.apply_command(w.files.fuid(f).unwrap(), remove);
         }
         w.files.data(&mut w.logs, Time::from_secs(2), f, b"no certificate");
         w.files.end(&mut w.logs, Time::from_secs(2), f);

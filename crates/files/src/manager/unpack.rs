@@ -1,4 +1,4 @@
-//! Archives: their entries are files, too.
+//! Archives, whose entries are files as well.
 
 use std::sync::atomic::Ordering;
 
@@ -20,15 +20,16 @@ use crate::file::Nesting;
 use crate::zip::Entry;
 use crate::zip::Item;
 
-/// The analyzer, as logs and files name it.
+/// The name of the analyzer in logs and files.
 const ZIP: &str = "ZIP";
 
 impl Files {
-    /// Reads what came of an archive.
+    /// Parses the bytes of an archive that have arrived.
     #[cold]
     pub(super) fn unpack(&mut self, logs: &mut Sinks, now: Time, id: FileId) {
         let listened = self.get_mut(id).and_then(|file| file.listened.as_mut());
-        // The archive is not of the file while entries of it are, which may be archives.
+        // The archive is moved out of its file while its entries, which may be archives, are
+        // processed.
         let Some(mut archive) = listened.and_then(|listened| listened.archive.take()) else {
             return;
         };
@@ -48,12 +49,12 @@ impl Files {
         }
     }
 
-    /// An archive ends: reads the rest of it, and ends its last entry.
+    /// Ends an archive: parses the remaining bytes, and ends the last entry.
     #[cold]
     pub(super) fn unpack_rest(&mut self, logs: &mut Sinks, now: Time, id: FileId) {
         let extract = self.options.extract.clone();
         let Some(file) = self.get_mut(id).filter(|file| !file.dormant) else { return };
-        file.know_type(logs, extract.as_ref());
+        file.detect_type_at_end(logs, extract.as_ref());
         if file.archive().is_none() {
             return;
         }
@@ -112,7 +113,7 @@ impl Files {
         }
     }
 
-    /// The contents of an entry begin, which are a file; `None` if it is in too many archives.
+    /// Starts the contents of an entry as a file; `None` if it is nested in too many archives.
     fn start_entry(
         &mut self,
         logs: &mut Sinks,
@@ -138,16 +139,16 @@ impl Files {
             ..FileStart::default()
         };
         let (uid, ends, local_orig) = (file.uid, (file.id, file.proto), file.local_orig);
-        let (others, is_hub, fuid) = (file.others.clone(), file.is_hub, file.fuid);
+        let (others, is_global, fuid) = (file.others.clone(), file.is_global, file.fuid);
         let (name, len) = fuid.text();
         let name = [&name[..len], b" ", n.to_string().as_bytes()].concat();
-        self.name_next(self.uids.named_file(&name));
+        self.set_next_fuid(self.uids.named_file(&name));
         let its = self.start(now, uid, ends, local_orig, 0, start);
         if let Some(file) = self.get_mut(its) {
             file.others = others;
             file.nesting = Some(Box::new(nesting));
         }
-        if self.make_room(logs, now, its, is_hub) {
+        if self.discard_excess(logs, now, its, is_global) {
             self.weird(logs, now, its, "files_limit_reached", String::new());
         }
         self.raise_new(logs, its, None);
@@ -173,7 +174,8 @@ impl Files {
         logs.events.drain();
     }
 
-    /// Whether entries of an archive may have more bytes; reports the limit.
+    /// Whether entries of the archive may have `len` more bytes; reports that the limit was
+    /// reached.
     fn may_unpack(&mut self, logs: &mut Sinks, now: Time, id: FileId, len: u64) -> bool {
         let Some(nesting) = self.get(id).and_then(|file| file.nesting.as_ref()) else {
             return false;
@@ -246,7 +248,7 @@ mod tests {
             Self { files, logs, lines }
         }
 
-        /// A file begins that is analyzed as an archive.
+        /// Starts a file that is analyzed as an archive.
         fn start(&mut self) -> FileId {
             let a = Addr::v4([10, 0, 0, 1]);
             let id = ConnId { orig_h: a, orig_p: 1, resp_h: a, resp_p: 80 };
@@ -259,7 +261,7 @@ mod tests {
         fn analyze(&mut self, fuid: Uid) {
             let analyzer = "Files::ANALYZER_ZIP".into();
             let add = FileCommand::Add { analyzer, path: None, limit: 0, counts_gaps: false };
-            self.files.steer(fuid, add);
+            self.files.apply_command(fuid, add);
         }
 
         fn data(&mut self, id: FileId, data: &[u8]) {
@@ -365,9 +367,9 @@ mod tests {
     }
 
     #[test]
-    fn archives_within_each_other_have_a_limit() {
+    fn nested_archives_have_a_maximum_depth() {
         let mut w = World::new();
-        w.files.options.first = 1;
+        w.files.options.sniff_bytes = 1;
         let id = w.start();
         let left = Arc::new(AtomicU64::new(MAX_UNPACKED));
         let nesting = Nesting { depth: MAX_NESTED_ARCHIVES - 1, left };
@@ -376,7 +378,7 @@ mod tests {
         let archive = stored("a", &inner);
         let (header, contents) = archive.split_at(archive.len() - inner.len());
         w.data(id, header);
-        // The entry is an archive, too.
+        // The entry is an archive as well.
         let its = w.files.files.iter().flatten().find(|file| file.start.parent.is_some());
         let fuid = its.map(|file| file.fuid).unwrap();
         w.analyze(fuid);

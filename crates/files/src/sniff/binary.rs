@@ -7,8 +7,8 @@ const fn sig(strength: i16, mime: &'static str, steps: &'static [super::Step]) -
     Signature::new(strength, mime, steps)
 }
 
-/// Contents of a byte code file of Python: a magic number that changes with each version, then a
-/// line end of DOS, so that a text transfer breaks it.
+/// The start of a Python bytecode file: a magic number that changes with each version, then a DOS
+/// line end, so that transfers in text mode break it.
 fn python_bytecode(data: &[u8]) -> bool {
     let [low, high, b'\r', b'\n', ..] = *data else {
         return false;
@@ -76,7 +76,7 @@ fn python_bytecode(data: &[u8]) -> bool {
     }
 }
 
-/// An object of the given kind in both byte orders.
+/// An ELF file of the given kind in both byte orders.
 macro_rules! elf {
     ($mime:literal, $kind:literal) => {
         [
@@ -111,7 +111,7 @@ const EXECUTABLE: [Signature; 2] = elf!("application/x-executable", 2);
 const SHARED: [Signature; 2] = elf!("application/x-sharedlib", 3);
 const CORE: [Signature; 2] = elf!("application/x-coredump", 4);
 
-/// Signatures of this file.
+/// Signatures of this module.
 #[rustfmt::skip]
 pub(super) const SIGNATURES: &[Signature] = &[
     // Programs.
@@ -148,7 +148,7 @@ pub(super) const SIGNATURES: &[Signature] = &[
     sig(50, "application/x-gnupg-keyring", &[Lit(b"\x99\x01")]),
     sig(50, "text/PGP", &[OneOf(&[b"\xa6\0", b"\x85\x02"])]),
 
-    // Systems and tools of one maker.
+    // Formats of single vendors.
     sig(49, "application/x-ms-shortcut", &[Lit(b"\x4c\0\0\0\x01\x14\x02\0\0\0\0\0\xc0\0\0\0\0\0\0\x46")]),
     sig(49, "application/vnd.ms-pol", &[Lit(b"PReg")]),
     sig(49, "application/vnd.ms-reg", &[OneOf(&[b"REGEDIT4",
@@ -230,12 +230,12 @@ pub(super) const SIGNATURES: &[Signature] = &[
     sig(90, "application/x-mif", &[Lit(b"<Maker")]),
     sig(70, "application/x-mif", &[Lit(b"<MML")]),
 
-    // Set-up scripts whose section names are in 16-bit characters or far from the start.
+    // Setup scripts whose section names are in 16-bit characters or far from the start.
     sig(110, "application/x-setupscript", &[OneOf(SETUP_HEADS), Gap(0, MANY), Lit(b"[\0"), Run(|b| in_both_cases(b, b'v'), 1, 1),
         Lit(b"\0"), Run(|b| in_both_cases(b, b'e'), 1, 1), Lit(b"\0"), Run(|b| in_both_cases(b, b'r'), 1, 1), Lit(b"\0"),
         Run(|b| in_both_cases(b, b's'), 1, 1), Lit(b"\0"), Run(|b| in_both_cases(b, b'i'), 1, 1), Lit(b"\0"),
         Run(|b| in_both_cases(b, b'o'), 1, 1), Lit(b"\0"), Run(|b| in_both_cases(b, b'n'), 1, 1), Lit(b"\0]")]),
-    // The fifth letter is taken loosely: the "in" of "strings" counts as one character.
+    // The fifth character is matched loosely: the "in" of "strings" counts as one character.
     sig(110, "application/x-setupscript", &[OneOf(SETUP_HEADS), Gap(0, MANY), Lit(b"[\0"), Run(|b| in_both_cases(b, b's'), 1, 1),
         Lit(b"\0"), Run(|b| in_both_cases(b, b't'), 1, 1), Lit(b"\0"), Run(|b| in_both_cases(b, b'r'), 1, 1), Lit(b"\0"),
         Run(|b| matches!(b, b'I' | b'i' | b')' | b'(' | 0 | b'[' | b'N' | b'n'), 1, 1), Lit(b"\0"),
@@ -243,7 +243,7 @@ pub(super) const SIGNATURES: &[Signature] = &[
     sig(100, "application/x-setupscript", &[OneOf(SETUP_HEADS), Gap(0, MANY), Lit(b"["), Gap(0, MANY), Lit(b"["), super::Step::NoCase(b"version")]),
 ];
 
-/// How such scripts start.
+/// How these setup scripts start.
 const SETUP_HEADS: &[&[u8]] = &[b"`\r\n", b"`;", b"`[", b"`\xff\xfe"];
 
 /// Whether a byte is the given lower-case letter in either case.

@@ -7,14 +7,14 @@ const fn sig(strength: i16, mime: &'static str, steps: &'static [Step]) -> Signa
     Signature::new(strength, mime, steps)
 }
 
-/// An archive whose first member, stored, is called `mimetype` and names the type.
+/// An archive whose first entry, stored, is called `mimetype` and contains the type.
 macro_rules! says {
     ($strength:literal, $mime:literal, $($step:expr),+) => {
         sig($strength, $mime, &[Lit(b"PK\x03\x04"), Any(22), Lit(b"\x08\0\0\0mimetypeapplication/"), $($step),+])
     };
 }
 
-/// An archive in the order that office programs write: the document's folder is not the first.
+/// An archive as written by office programs: the folder of the document is not the first entry.
 macro_rules! office {
     ($mime:literal, $folder:literal) => {
         sig(
@@ -33,14 +33,14 @@ macro_rules! office {
     };
 }
 
-/// Any byte but a dash, which would continue as `-template` and the like.
+/// Any byte except a dash, with which `-template` and similar types continue.
 const NO_DASH: Step = Run(|b| b != b'-', 1, 1);
 
 const fn digit_or_space(byte: u8) -> bool {
     byte.is_ascii_digit() || byte == b' '
 }
 
-/// Signatures of this file.
+/// Signatures of this module.
 #[rustfmt::skip]
 pub(super) const SIGNATURES: &[Signature] = &[
     // Name, then mode, owner and group, then size and time, then checksum, then kind.
@@ -81,7 +81,7 @@ pub(super) const SIGNATURES: &[Signature] = &[
     sig(100, "application/x-ace", &[Any(7), Lit(b"**ACE**")]),
     sig(60, "application/x-bzip2", &[Lit(b"BZh")]),
 
-    // Archives that are something else.
+    // Document and program formats that are archives.
     sig(100, "application/java-archive", &[Lit(b"PK\x03\x04"), Gap(1, 200), Lit(b"\x14\0"), Any(2), Lit(b"META-INF/MANIFEST.MF")]),
     sig(100, "application/vnd.google-earth.kmz", &[Lit(b"PK\x03\x04\x14"), Any(25), Lit(b"doc.kml")]),
     sig(50, "application/vnd.openxmlformats-officedocument", &[Lit(b"PK\x03\x04\x14\0\x06\0")]),

@@ -1,4 +1,4 @@
-//! Images, sound and video.
+//! Images, audio and video.
 
 use super::Step::{Any, Gap, Lit, OneOf, Run};
 use super::{MANY, Signature, Step};
@@ -7,21 +7,21 @@ const fn sig(strength: i16, mime: &'static str, steps: &'static [Step]) -> Signa
     Signature::new(strength, mime, steps)
 }
 
-/// The first box of JPEG 2000 and its kin, then the brand.
+/// The first box of JPEG 2000 and related formats, then the brand.
 macro_rules! jp2 {
     ($mime:literal, $brand:literal) => {
         sig(70, $mime, &[Lit(b"\0\0\0\x0cjP  \r\n\x87\n"), Any(8), Lit($brand)])
     };
 }
 
-/// A number and a space, as Netpbm headers have them.
+/// A number and a space, as in Netpbm headers.
 const NUMBER: Step = Run(|b| b.is_ascii_digit(), 1, 50);
 
 const fn digit(byte: u8) -> bool {
     byte.is_ascii_digit()
 }
 
-/// Signatures of this file.
+/// Signatures of this module.
 #[rustfmt::skip]
 pub(super) const SIGNATURES: &[Signature] = &[
     // Images.
@@ -61,7 +61,7 @@ pub(super) const SIGNATURES: &[Signature] = &[
     sig(70, "image/x-lss16", &[Lit(b"\x3d\xf3\x13\x14")]),
     sig(70, "image/x-quicktime", &[Any(4), Lit(b"idsc")]),
     sig(100, "application/x-ms-dds", &[Lit(b"DDS")]),
-    // Netpbm: in the plain forms the magic may stand anywhere.
+    // Netpbm: in the plain forms the magic may be at any offset.
     sig(42, "image/x-portable-greymap", &[Lit(b"P5"), Any(1), NUMBER, Lit(b"  "), Run(digit, 1, 50)]),
     sig(42, "image/x-portable-pixmap", &[Lit(b"P6"), Any(1), NUMBER, Lit(b"  "), Run(digit, 1, 50)]),
     sig(42, "image/x-portable-bitmap", &[Lit(b"P4"), Any(1), NUMBER, Lit(b"  "), Run(digit, 1, 50)]),
@@ -69,7 +69,7 @@ pub(super) const SIGNATURES: &[Signature] = &[
     sig(42, "image/x-portable-pixmap", &[Gap(0, MANY), Lit(b"P3"), NUMBER, Lit(b"  "), Run(digit, 1, 50)]),
     sig(42, "image/x-portable-greymap", &[Gap(0, MANY), Lit(b"P2"), NUMBER, Lit(b"  "), Run(digit, 1, 50)]),
 
-    // Sound.
+    // Audio.
     sig(20, "audio/mpeg", &[OneOf(&[b"ID3", b"\xff\xe2", b"\xff\xe3", b"\xff\xf2", b"\xff\xf3", b"\xff\xf6", b"\xff\xf7", b"\xff\xfa",
         b"\xff\xfb", b"\xff\xfc", b"\xff\xfd"])]),
     sig(70, "audio/m4a", &[Any(4), Lit(b"ftypm4a")]),
@@ -110,7 +110,7 @@ pub(super) const SIGNATURES: &[Signature] = &[
     sig(70, "video/webm", &[Lit(b"\x1a\x45\xdf\xa3"), Gap(0, MANY), Lit(b"B\x82"), Any(1), Lit(b"webm")]),
     sig(110, "video/x-matroska", &[Lit(b"\x1a\x45\xdf\xa3"), Gap(0, MANY), Lit(b"B\x82"), Any(1), Lit(b"matroska")]),
     sig(21, "video/mp2p", &[Lit(b"\0\0\x01\xba"), Run(|b| b & 0x40 != 0, 1, 1)]),
-    // Packets of 188 bytes that each start with a sync byte.
+    // Packets of 188 bytes, each starting with a sync byte.
     sig(40, "video/mp2t", &[Lit(b"G"), Any(187), Lit(b"G"), Any(187), Lit(b"G"), Any(187), Lit(b"G"), Any(187)]),
     sig(70, "video/x-sgi-movie", &[Lit(b"MOVI")]),
     sig(70, "video/quicktime", &[Any(4), OneOf(&[b"mdat", b"moov"])]),

@@ -1,14 +1,14 @@
 //! File type detection from the first bytes.
 //!
-//! A [`Signature`] is a media type, a strength and a shape: a sequence of [`Step`]s from the first
-//! byte on, or a small function for shapes beyond steps (markup, JSON, scripts). Of all matching
-//! signatures, the strongest determines the type; among equals the type that sorts first.
-//! [`mime_type`] therefore tries the signatures in that order, by the first byte they accept, and
-//! stops at the first match. Each signature has a byte that all files of the type have at one
-//! offset: most signatures are rejected by that byte.
+//! A [`Signature`] has a media type, a strength and a pattern: a sequence of [`Step`]s from the
+//! first byte on, or a function for patterns that steps cannot express (markup, JSON, scripts). Of
+//! all matching signatures, the strongest one determines the type; among equals the type that sorts
+//! first. [`mime_type`] therefore tries the signatures in that order, by the first byte they
+//! accept, and stops at the first match. For most signatures, all files of the type have a certain
+//! byte at a certain offset: most signatures are rejected by that byte.
 //!
-//! A shape has to match at the start of the file and may end anywhere. Text is detected from the
-//! first ten characters, with or without a byte order mark.
+//! A pattern must match at the start of the file and may end anywhere. Plain text is detected from
+//! the first ten characters, with or without a byte order mark.
 
 mod binary;
 mod container;
@@ -19,48 +19,48 @@ use std::sync::LazyLock;
 
 use memchr::memmem;
 
-/// Most bytes of a file that count; a caller with fewer passes all it has.
+/// Maximum number of bytes of a file that are examined; a caller with fewer passes all it has.
 pub const SNIFF_BYTES: usize = 4096;
 
-/// One way to know a type.
+/// A signature of a media type.
 #[derive(Clone, Copy, Debug)]
 struct Signature {
-    /// Weight against other signatures; negative for guesses.
+    /// Priority over other signatures; negative for guesses.
     strength: i16,
     /// The media type.
     mime: &'static str,
     shape: Shape,
 }
 
-/// What the first bytes must look like.
+/// The pattern of the first bytes.
 #[derive(Clone, Copy, Debug)]
 enum Shape {
-    /// Steps one after the other.
+    /// Consecutive steps.
     Steps(&'static [Step]),
-    /// A function for the whole; the first says which bytes the file may start with.
+    /// A function for the whole; the first function returns whether the file may start with a byte.
     Test(fn(u8) -> bool, fn(&[u8]) -> bool),
 }
 
-/// A piece of a shape.
+/// A step of a pattern.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     /// These bytes.
     Lit(&'static [u8]),
-    /// These lower-case ASCII letters, in either case, among other bytes.
+    /// These bytes, with lower-case ASCII letters matched in either case.
     NoCase(&'static [u8]),
-    /// These bytes, or nothing.
+    /// These bytes, optionally.
     Opt(&'static [u8]),
-    /// One of these; none is a prefix of another.
+    /// One of these byte strings; none is a prefix of another.
     OneOf(&'static [&'static [u8]]),
-    /// That many bytes of any value.
+    /// This number of arbitrary bytes.
     Any(usize),
-    /// As many bytes of a class as there are, between a least and a most.
+    /// The longest run of bytes of a class, with a minimum and a maximum length.
     Run(fn(u8) -> bool, usize, usize),
-    /// Between a least and a most number of bytes before the rest fits.
+    /// A minimum and a maximum number of arbitrary bytes before the next step.
     Gap(usize, usize),
 }
 
-/// No upper end for a [`Step::Run`] or [`Step::Gap`].
+/// No maximum of a [`Step::Run`] or [`Step::Gap`].
 const MANY: usize = SNIFF_BYTES;
 
 impl Signature {
@@ -77,7 +77,7 @@ impl Signature {
         Self { strength, mime, shape: Shape::Test(first, test) }
     }
 
-    /// The bytes that a file may start with.
+    /// The bytes with which a file may start.
     fn first_bytes(&self) -> Bytes {
         let mut bytes = Bytes::default();
         match self.shape {
@@ -87,16 +87,16 @@ impl Signature {
         bytes
     }
 
-    /// A byte behind the first that all files of the type have, and its place.
+    /// The offset and value of a byte after the first one that all files of the type have.
     fn mark(&self) -> Option<(u16, u8)> {
         let Shape::Steps(steps) = self.shape else { return None };
         let mut at = 0;
         for step in steps {
             at += match step {
-                // The last one, since many begin alike.
+                // The last byte, because many types have the same beginning.
                 Step::Lit([.., last]) if at + step.length()? > 1 => {
-                    let place = u16::try_from(at + step.length()? - 1).ok()?;
-                    return Some((place, *last));
+                    let offset = u16::try_from(at + step.length()? - 1).ok()?;
+                    return Some((offset, *last));
                 }
                 _ => step.length()?,
             };
@@ -104,7 +104,7 @@ impl Signature {
         None
     }
 
-    /// What has to stand somewhere in the file, where only a gap goes before it.
+    /// A byte string that must occur in the file, if only a gap precedes it.
     fn needle(&self) -> Option<Box<memmem::Finder<'static>>> {
         match self.shape {
             Shape::Steps([Step::Gap(0, MANY), Step::Lit(bytes), ..]) => {
@@ -123,7 +123,7 @@ impl Signature {
 }
 
 impl Step {
-    /// How many bytes it takes, where that is always the same.
+    /// Number of bytes that the step matches, if fixed.
     fn length(&self) -> Option<usize> {
         match *self {
             Self::Lit(bytes) | Self::NoCase(bytes) => Some(bytes.len()),
@@ -131,13 +131,13 @@ impl Step {
                 rest.iter().all(|choice| choice.len() == first.len()).then_some(first.len())
             }
             Self::Any(count) => Some(count),
-            Self::Run(_, least, most) => (least == most).then_some(least),
+            Self::Run(_, min, max) => (min == max).then_some(min),
             Self::Opt(_) | Self::OneOf([]) | Self::Gap(..) => None,
         }
     }
 }
 
-/// A set of bytes, a bit each.
+/// A set of bytes, as a bitmap.
 #[derive(Clone, Copy, Debug, Default)]
 struct Bytes([u64; 4]);
 
@@ -146,7 +146,7 @@ impl Bytes {
         self.0[usize::from(byte >> 6)] |= 1 << (byte & 63);
     }
 
-    /// Its bytes in order: most sets have few.
+    /// The bytes in ascending order; most sets are small.
     fn iter(self) -> impl Iterator<Item = u8> {
         self.0.into_iter().zip([0, 64, 128, 192]).flat_map(|(mut word, first)| {
             std::iter::from_fn(move || {
@@ -158,7 +158,7 @@ impl Bytes {
     }
 }
 
-/// Adds the bytes that what the steps describe may start with.
+/// Adds the bytes with which a match of the steps may start.
 fn add_first_bytes(steps: &[Step], bytes: &mut Bytes) {
     let mut add = |byte: u8| bytes.add(byte);
     match steps {
@@ -187,24 +187,24 @@ fn add_class(class: fn(u8) -> bool, bytes: &mut Bytes) {
     (0..=u8::MAX).filter(|byte| class(*byte)).for_each(|byte| bytes.add(byte));
 }
 
-/// Whether `data` starts with what the steps describe.
+/// Whether `data` starts with a match of the steps.
 ///
-/// Steps between gaps have one length for given data, so the earliest place after a gap where
-/// they fit is as good as any later one, and no gap is tried twice.
+/// Steps between gaps match a fixed length for given data, so the earliest match after a gap is as
+/// good as any later one, and no gap is tried twice.
 fn fits(steps: &[Step], data: &[u8]) -> bool {
     let mut parts = steps.split(|step| matches!(step, Step::Gap(..)));
     let mut gaps = steps.iter().filter_map(|step| match step {
-        Step::Gap(least, most) => Some((*least, *most)),
+        Step::Gap(min, max) => Some((*min, *max)),
         _ => None,
     });
     let Some(mut rest) = parts.next().and_then(|part| skip_part(part, data)) else {
         return false;
     };
     for part in parts {
-        let Some((least, most)) = gaps.next() else {
+        let Some((min, max)) = gaps.next() else {
             return false;
         };
-        let Some(found) = find_part(part, rest, least, most) else {
+        let Some(found) = find_part(part, rest, min, max) else {
             return false;
         };
         rest = found;
@@ -212,13 +212,13 @@ fn fits(steps: &[Step], data: &[u8]) -> bool {
     true
 }
 
-/// What follows the first place between `least` and `most` where a part fits.
-fn find_part<'a>(part: &[Step], data: &'a [u8], least: usize, most: usize) -> Option<&'a [u8]> {
-    let mut at = least;
-    while at <= most {
+/// The data after the first match of a part at an offset between `min` and `max`.
+fn find_part<'a>(part: &[Step], data: &'a [u8], min: usize, max: usize) -> Option<&'a [u8]> {
+    let mut at = min;
+    while at <= max {
         let rest = data.get(at..)?;
         if let Some(Step::Lit(bytes)) = part.first() {
-            let window = (most - at).saturating_add(bytes.len()).min(rest.len());
+            let window = (max - at).saturating_add(bytes.len()).min(rest.len());
             at += memmem::find(&rest[..window], bytes)?;
         }
         if let Some(after) = data.get(at..).and_then(|rest| skip_part(part, rest)) {
@@ -229,7 +229,7 @@ fn find_part<'a>(part: &[Step], data: &'a [u8], least: usize, most: usize) -> Op
     None
 }
 
-/// What follows steps without gaps, where they fit.
+/// The data after steps without gaps, if they match.
 fn skip_part<'a>(part: &[Step], data: &'a [u8]) -> Option<&'a [u8]> {
     let mut rest = data;
     for step in part {
@@ -244,9 +244,9 @@ fn skip_part<'a>(part: &[Step], data: &'a [u8]) -> Option<&'a [u8]> {
             Step::Opt(bytes) => rest.strip_prefix(bytes).unwrap_or(rest),
             Step::OneOf(choices) => choices.iter().find_map(|choice| rest.strip_prefix(*choice))?,
             Step::Any(count) => rest.get(count..)?,
-            Step::Run(class, least, most) => {
-                let count = rest.iter().take(most).take_while(|&&byte| class(byte)).count();
-                if count < least {
+            Step::Run(class, min, max) => {
+                let count = rest.iter().take(max).take_while(|&&byte| class(byte)).count();
+                if count < min {
                     return None;
                 }
                 &rest[count..]
@@ -257,28 +257,28 @@ fn skip_part<'a>(part: &[Step], data: &'a [u8]) -> Option<&'a [u8]> {
     Some(rest)
 }
 
-/// Whether `data` starts with `lower`, whatever the case of its letters.
+/// Whether `data` starts with `lower`, ignoring ASCII case.
 fn starts_with_no_case(data: &[u8], lower: &[u8]) -> bool {
     data.get(..lower.len()).is_some_and(|start| start.eq_ignore_ascii_case(lower))
 }
 
-/// A signature among those of one first byte.
+/// A signature that may match files with a certain first byte.
 #[derive(Clone, Copy, Debug)]
 struct Candidate {
     /// An offset, and the byte at that offset in every file of the type: the first byte if no other
-    /// is known.
+    /// one is known.
     mark: (u16, u8),
-    /// Its place in [`Table::signatures`].
+    /// Index in [`Table::signatures`].
     signature: u16,
 }
 
-/// All signatures, ready to be tried.
+/// All signatures, prepared for matching.
 #[derive(Debug)]
 struct Table {
-    /// Strongest first, each with what has to stand somewhere in the file. Few have that: a box keeps
-    /// the others close together.
+    /// Strongest first, each with a byte string that must occur in the file, if any. Few have one:
+    /// boxing it keeps the other signatures close together in memory.
     signatures: Vec<(&'static Signature, Option<Box<memmem::Finder<'static>>>)>,
-    /// For each first byte, those that may fit, strongest first.
+    /// For each first byte, the signatures that may match, strongest first.
     by_first_byte: Vec<Vec<Candidate>>,
 }
 
@@ -297,36 +297,36 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
     Table { signatures, by_first_byte }
 });
 
-/// Every signature.
+/// All signatures.
 fn signatures() -> impl Iterator<Item = &'static Signature> {
     [binary::SIGNATURES, container::SIGNATURES, media::SIGNATURES, text::SIGNATURES]
         .into_iter()
         .flatten()
 }
 
-/// The media type of a file that starts with `data`; `None` where nothing fits.
+/// The media type of a file that starts with `data`; `None` if no signature matches.
 ///
-/// Only the first [`SNIFF_BYTES`] count. A file that is longer should be passed in that length:
-/// more bytes may tell a more special type.
+/// Only the first [`SNIFF_BYTES`] are examined. For a longer file, that many bytes should be
+/// passed: more bytes may match a more specific type.
 pub fn mime_type(data: &[u8]) -> Option<&'static str> {
     let data = &data[..data.len().min(SNIFF_BYTES)];
     let Table { signatures, by_first_byte } = &*TABLE;
     for candidate in by_first_byte.get(usize::from(*data.first()?))? {
-        let (place, byte) = candidate.mark;
-        if data.get(usize::from(place)) != Some(&byte) {
+        let (offset, byte) = candidate.mark;
+        if data.get(usize::from(offset)) != Some(&byte) {
             continue;
         }
         let (signature, needle) = signatures.get(usize::from(candidate.signature))?;
-        let there = needle.as_ref().is_none_or(|needle| needle.find(data).is_some());
-        if there && signature.fits(data) {
+        let contains_needle = needle.as_ref().is_none_or(|needle| needle.find(data).is_some());
+        if contains_needle && signature.fits(data) {
             return Some(signature.mime);
         }
     }
     None
 }
 
-/// All types that the first bytes of a file match, with their strengths: the strongest first, each once
-/// for every strength.
+/// All types that the first bytes of a file match, with their strengths: the strongest first,
+/// without duplicates of a type with the same strength.
 pub fn matches(data: &[u8]) -> Vec<(i16, &'static str)> {
     let data = &data[..data.len().min(SNIFF_BYTES)];
     let mut all: Vec<_> =
@@ -341,13 +341,13 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The type, every signature tried.
+    /// The type, found by trying every signature.
     fn plainly(data: &[u8]) -> Option<&'static str> {
         let fitting = signatures().filter(|signature| signature.fits(data));
         fitting.min_by_key(|s| (-s.strength, s.mime)).map(|s| s.mime)
     }
 
-    /// Bytes that a shape describes, more or less.
+    /// Bytes that roughly match a pattern.
     fn sample(steps: &[Step], filler: u8) -> Vec<u8> {
         let mut data = Vec::new();
         for step in steps {
@@ -357,11 +357,11 @@ mod tests {
                     data.extend(choices[usize::from(filler) % choices.len()]);
                 }
                 Step::Any(count) => data.extend(vec![filler; count]),
-                Step::Run(class, least, _) => {
+                Step::Run(class, min, _) => {
                     let byte = (0..=u8::MAX).find(|byte| class(*byte)).unwrap_or_default();
-                    data.extend(vec![byte; least]);
+                    data.extend(vec![byte; min]);
                 }
-                Step::Gap(least, _) => data.extend(vec![filler; least]),
+                Step::Gap(min, _) => data.extend(vec![filler; min]),
             }
         }
         data
@@ -381,7 +381,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_looked_at_first_does_not_matter(
+        fn the_first_byte_index_does_not_affect_the_result(
             head in proptest::collection::vec(any::<u8>(), 0..6),
             which in any::<proptest::sample::Index>(),
             cut in 0usize..60,

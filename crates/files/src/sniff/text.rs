@@ -1,4 +1,4 @@
-//! Text: markup, mail, scripts, data formats, and plain text as the last resort.
+//! Text: markup, mail, scripts, data formats, and plain text as the fallback.
 
 use memchr::{memchr, memchr2, memmem};
 
@@ -25,7 +25,7 @@ macro_rules! tag {
 
 const PHP: &[u8] = b"<?php";
 
-/// Signatures of this file.
+/// Signatures of this module.
 #[rustfmt::skip]
 pub(super) const SIGNATURES: &[Signature] = &[
     Signature::test(-20, "text/plain", |b| is_text(b) || matches!(b, 0 | 0xef | 0xfe | 0xff), plain),
@@ -61,7 +61,7 @@ pub(super) const SIGNATURES: &[Signature] = &[
     sig(190, "model/vrml", &[Lit(b"#VRML"), Opt(b" "), Lit(b"V1.0"), Opt(b" "), Lit(b"ascii")]),
     sig(180, "model/vrml", &[Lit(b"#VRML"), Opt(b" "), Lit(b"V2.0"), Opt(b" "), Lit(b"utf8")]),
 
-    // Mail, news and what they carry.
+    // Mail, news and their parts.
     sig(160, "message/rfc822", &[NoCase(b"delivered-to:")]),
     sig(150, "message/rfc822", &[NoCase(b"return-path:")]),
     sig(170, "message/rfc822", &[Lit(b"Relay-Version:")]),
@@ -99,7 +99,7 @@ pub(super) const SIGNATURES: &[Signature] = &[
         Run(is_quote, 0, 1), NoCase(b"javascript")]),
     sig(60, "application/javascript", &[Run(is_space, 0, MANY), Lit(b"<script>"), Run(is_space, 0, MANY), OneOf(&[b"var ", b"function "])]),
     sig(60, "application/javascript", &[Run(is_space, 0, MANY), Lit(b"for (;;);")]),
-    // Of the letters of "blank", or a colon, one may stand before the parenthesis.
+    // One of the letters of "blank", or a colon, may precede the parenthesis.
     sig(60, "application/javascript", &[Run(is_space, 0, MANY), Lit(b"document.write"), Opt(b"ln"),
         Run(|b| matches!(b, b':' | b'b' | b'l' | b'a' | b'n' | b'k'), 0, 1), Lit(b"(")]),
     sig(60, "application/javascript", &[Lit(b"(function()"), Run(|b| is_blank(b) || b == b'\n', 0, MANY), Lit(b"{")]),
@@ -109,7 +109,7 @@ pub(super) const SIGNATURES: &[Signature] = &[
     sig(40, "text/x-m4", &[Lit(b"dnl ")]),
     sig(280, "application/x-shar", &[Any(10), Lit(b"# This is a shell archive")]),
 
-    // Data and settings.
+    // Data and configuration.
     Signature::test(1, "text/json", starts_data, |data| json_object(data) || json_array(data)),
     Signature::test(20, "text/ini", |b| b == 0 || starts_data(b), ini),
     sig(55, "text/x-diff", &[Gap(0, MANY), Lit(b"--- "), Gap(0, MANY), Lit(b"\n"), Gap(0, MANY), Lit(b"+++ "), Gap(0, MANY), Lit(b"\n"),
@@ -133,34 +133,34 @@ const fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
 }
 
-/// Printable ASCII, or any white space.
+/// Whether a byte is printable ASCII or white space.
 const fn is_text(byte: u8) -> bool {
     matches!(byte, 0x09..=0x0d | 0x20..=0x7e)
 }
 
-/// What a document of markup may start with: white space, a tag, a byte order mark.
+/// Whether a markup document may start with a byte: white space, a tag, a byte order mark.
 const fn starts_markup(byte: u8) -> bool {
     is_space(byte) || matches!(byte, b'<' | 0xef | 0xfe | 0xff)
 }
 
-/// What a data format may start with: white space, a bracket, a byte order mark.
+/// Whether a data format may start with a byte: white space, a bracket, a byte order mark.
 const fn starts_data(byte: u8) -> bool {
     is_space(byte) || matches!(byte, b'{' | b'[' | 0xef | 0xfe | 0xff)
 }
 
-/// What follows a byte order mark of UTF-8 or UTF-16, or all of it where there is none.
+/// The data after a byte order mark of UTF-8 or UTF-16; all data if it has none.
 fn skip_mark(data: &[u8]) -> &[u8] {
     let marks: [&[u8]; 3] = [b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff"];
     marks.iter().find_map(|mark| data.strip_prefix(*mark)).unwrap_or(data)
 }
 
-/// What follows any run of a class.
+/// The data after a run of bytes of a class.
 fn skip(data: &[u8], class: fn(u8) -> bool) -> &[u8] {
     let count = data.iter().take_while(|&&byte| class(byte)).count();
     &data[count..]
 }
 
-/// Ten characters of text, after any byte order mark.
+/// Whether the data starts with ten characters of text, after an optional byte order mark.
 fn plain(data: &[u8]) -> bool {
     let marks: [&[u8]; 6] =
         [b"", b"\xef\xbb\xbf", b"\0\0\xfe\xff", b"\xfe\xff", b"\xff\xfe\0\0", b"\xff\xfe"];
@@ -170,18 +170,18 @@ fn plain(data: &[u8]) -> bool {
     })
 }
 
-/// Whether a tag at one of the places where a document may begin passes a test.
+/// Whether a tag at one of the possible starts of a document passes a test.
 ///
-/// Such places are the start (after a byte order mark, if `mark`), the end of each comment that
-/// opens at such a place, and, if `declaration`, the end of an XML declaration there; white space
-/// goes before them all. A comment may end at any end of a comment further on, so every later
-/// `-->` counts, as does every later `?>` of a declaration.
+/// Possible starts are the start of the data (after a byte order mark, if `mark`), the end of each
+/// comment that opens at a possible start, and, if `declaration`, the end of an XML declaration
+/// there; each may be preceded by white space. A comment may end at any later end of a comment, so
+/// every later `-->` counts, as does every later `?>` of a declaration.
 fn first_tag(data: &[u8], mark: bool, declaration: bool, test: fn(&[u8]) -> bool) -> bool {
     let data = if mark { skip_mark(data) } else { data };
     let (mut comment, mut xml) = (usize::MAX, usize::MAX);
-    let mut place = 0;
+    let mut position = 0;
     loop {
-        let rest = skip(&data[place..], is_space);
+        let rest = skip(&data[position..], is_space);
         let at = data.len() - rest.len();
         if test(rest) {
             return true;
@@ -194,13 +194,13 @@ fn first_tag(data: &[u8], mark: bool, declaration: bool, test: fn(&[u8]) -> bool
         if comment == usize::MAX && xml == usize::MAX {
             return false;
         }
-        // On to the next end of either.
+        // Continue at the next end of either.
         loop {
-            let Some(found) = memchr(b'>', &data[place..]) else {
+            let Some(found) = memchr(b'>', &data[position..]) else {
                 return false;
             };
-            let end = place + found;
-            place = end + 1;
+            let end = position + found;
+            position = end + 1;
             let closes = |ending: &[u8], open: usize| {
                 end.checked_sub(ending.len())
                     .is_some_and(|start| start >= open && data[start..end] == *ending)
@@ -212,7 +212,7 @@ fn first_tag(data: &[u8], mark: bool, declaration: bool, test: fn(&[u8]) -> bool
     }
 }
 
-/// `<?xml `, each character maybe with a zero byte, as UTF-16 has it.
+/// `<?xml `, in which a zero byte may follow each character, as in UTF-16.
 fn xml_declaration(tag: &[u8]) -> bool {
     let mut rest = tag;
     for &wanted in b"<?xml " {
@@ -225,19 +225,19 @@ fn xml_declaration(tag: &[u8]) -> bool {
     true
 }
 
-/// A document type declaration for the given root element, in any case.
+/// A document type declaration for the given root element, ignoring case.
 fn doctype(tag: &[u8], root: &[u8]) -> bool {
     starts_with_no_case(tag, b"<!doctype ")
         && starts_with_no_case(skip(&tag[10..], |byte| byte == b' '), root)
 }
 
-/// A `meta` element equivalent to an HTTP header.
+/// A `meta` element with `http-equiv`.
 fn meta(tag: &[u8]) -> bool {
     starts_with_no_case(tag, b"<meta ")
         && starts_with_no_case(skip(&tag[6..], |byte| byte == b' '), b"http-equiv")
 }
 
-/// A feed: its own root element, or that of RSS with the name space.
+/// An Atom feed: its own root element, or that of RSS with the Atom namespace.
 fn atom(tag: &[u8]) -> bool {
     let inside = |start: usize| {
         let rest = &tag[start..];
@@ -252,7 +252,7 @@ fn atom(tag: &[u8]) -> bool {
     const STEPS: &[Step] = &[Lit(b"http://www"), Any(1), Lit(b"w3"), Any(1), Lit(b"org/2005/Atom")];
     let attributes = inside(5);
     memmem::find_iter(attributes, b"xmlns=").any(|at| {
-        // Only the attribute's name has to stand inside the tag.
+        // Only the name of the attribute must be inside of the tag.
         let value = &tag[5 + at + 6..];
         super::fits(STEPS, value)
             || (value.first().is_some_and(|&byte| is_quote(byte))
@@ -260,15 +260,15 @@ fn atom(tag: &[u8]) -> bool {
     })
 }
 
-/// A manifest of Flash media.
+/// A Flash media manifest.
 fn media_manifest(tag: &[u8]) -> bool {
     starts_with_no_case(tag, b"<manifest")
         && tag.get(9).is_some_and(|&byte| is_space(byte))
         && skip(&tag[9..], is_space).starts_with(b"xmlns=\"http://ns.adobe.com/f4m/")
 }
 
-/// Whether the first line calls one of the interpreters: `#!`, a path that ends in `bin/` with
-/// one to fifteen characters before that, maybe `env`, and the name.
+/// Whether the first line calls one of the interpreters: `#!`, a path that ends in `bin/` with one
+/// to fifteen characters before it, optionally `env`, and the name.
 fn interpreter(data: &[u8], names: &[&[u8]]) -> bool {
     let Some(line) = data.strip_prefix(b"#!") else {
         return false;
@@ -288,14 +288,15 @@ fn interpreter(data: &[u8], names: &[&[u8]]) -> bool {
     })
 }
 
-/// What follows a quoted string with something in it.
+/// The data after a non-empty quoted string.
 fn json_string(data: &[u8]) -> Option<&[u8]> {
     let rest = data.strip_prefix(b"\"")?;
     let end = memchr(b'"', rest).filter(|&end| end > 0)?;
     Some(&rest[end + 1..])
 }
 
-/// The start of an object: a key, quoted or not, a colon, and the start of a value.
+/// Whether the data is the start of an object: a key, quoted or not, a colon, and the start of a
+/// value.
 fn json_object(data: &[u8]) -> bool {
     let member = |data| -> Option<bool> {
         let rest = skip(skip(skip_mark(data), is_space).strip_prefix(b"{")?, is_space);
@@ -317,7 +318,7 @@ fn json_object(data: &[u8]) -> bool {
     member(data).unwrap_or(false)
 }
 
-/// The start of an array: another array, an object, or a plain value and a comma.
+/// Whether the data is the start of an array: another array, an object, or a scalar and a comma.
 fn json_array(data: &[u8]) -> bool {
     let element = |data| -> Option<bool> {
         let rest = skip(skip(skip_mark(data), is_space).strip_prefix(b"[")?, is_space);
@@ -338,7 +339,7 @@ fn json_array(data: &[u8]) -> bool {
     element(data).unwrap_or(false)
 }
 
-/// A section of an INI file: a line in brackets.
+/// Whether the data starts with a section of an INI file: a line in brackets.
 fn ini(data: &[u8]) -> bool {
     let rest = skip(skip_mark(data), |byte| byte == 0 || is_space(byte));
     let Some(rest) = rest.strip_prefix(b"[") else {

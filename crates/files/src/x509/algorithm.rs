@@ -2,7 +2,7 @@
 
 use crate::der::{Class, DerError, Element, Reader, Result, push_header, tag};
 
-/// An algorithm, checked.
+/// An algorithm whose encoding was checked.
 #[derive(Debug)]
 pub(crate) struct Algorithm<'a> {
     /// Contents octets of its object identifier.
@@ -11,7 +11,7 @@ pub(crate) struct Algorithm<'a> {
 }
 
 impl<'a> Algorithm<'a> {
-    /// Reads the next element as one.
+    /// Parses the next element.
     pub(crate) fn read(reader: &mut Reader<'a>) -> Result<Self> {
         let mut members = reader.sequence()?;
         let identifier = members.universal(tag::OID)?.oid()?;
@@ -23,7 +23,7 @@ impl<'a> Algorithm<'a> {
         Ok(Self { identifier, parameters })
     }
 
-    /// Appends it as DER; the contents of structured parameters stay as they came.
+    /// Appends the DER encoding; the contents of structured parameters are copied unchanged.
     pub(crate) fn encode(&self, into: &mut Vec<u8>) -> Result<()> {
         let mut inner = Vec::new();
         push_header(6, self.identifier.len(), &mut inner);
@@ -47,7 +47,7 @@ impl<'a> Algorithm<'a> {
     }
 }
 
-/// Appends a BIT STRING as DER.
+/// Appends the DER encoding of a BIT STRING.
 pub(crate) fn encode_bits(element: &Element<'_>, into: &mut Vec<u8>) -> Result<()> {
     let (value, unused) = element.bits()?;
     push_header(3, value.len() + 1, into);
@@ -56,7 +56,7 @@ pub(crate) fn encode_bits(element: &Element<'_>, into: &mut Vec<u8>) -> Result<(
     Ok(())
 }
 
-/// Holds a value of any type against its type.
+/// Checks that a value is valid for its type.
 fn check_value(element: &Element<'_>) -> Result<()> {
     if element.class != Class::Universal {
         return Ok(());
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn encodes_again() {
-        // Indefinite length, and parameters with a long form of their length.
+        // Indefinite length, and parameters with a long-form length.
         let ber = [0x30, 0x80, 0x06, 0x03, 0x2a, 0x03, 0x04, 0x04, 0x81, 0x01, 0x07, 0x00, 0x00];
         let mut der = Vec::new();
         Algorithm::read(&mut Reader::new(&ber)).unwrap().encode(&mut der).unwrap();

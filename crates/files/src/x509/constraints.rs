@@ -1,9 +1,9 @@
-//! What a certificate allows to those that it signs, as text: constraints of names and of policies.
+//! Constraints on the certificates below a CA certificate, as text: name and policy constraints.
 
 use super::general_names::{Printer, general_name, indented};
 use crate::der::{Class, Integer, Reader, Result};
 
-/// Names that certificates below may have, or must not have (RFC 5280 section 4.2.1.10).
+/// Name constraints (RFC 5280 section 4.2.1.10).
 pub(super) fn names(reader: &mut Reader<'_>) -> Result<String> {
     let mut members = reader.sequence()?;
     let mut lists = Vec::new();
@@ -27,7 +27,7 @@ pub(super) fn names(reader: &mut Reader<'_>) -> Result<String> {
     Ok(lists.join("\n"))
 }
 
-/// An address and its mask.
+/// An address and its mask as text.
 fn address_range(octets: &[u8]) -> String {
     let (base, mask) = octets.split_at(match octets.len() {
         16.. => 16,
@@ -49,7 +49,8 @@ pub(super) fn address(octets: &[u8]) -> String {
     }
 }
 
-/// How many certificates may follow until policies must be explicit, or cannot be mapped (RFC 5280 section 4.2.1.11).
+/// Policy constraints: the number of certificates after which policies must be explicit, or must
+/// not be mapped (RFC 5280 section 4.2.1.11).
 pub(super) fn policies(reader: &mut Reader<'_>) -> Option<String> {
     let mut members = reader.sequence().ok()?;
     let mut all = Vec::new();

@@ -1,22 +1,22 @@
-//! Whether a point lies on its curve: `y² = x³ + ax + b`, modulo a prime.
+//! Checks whether a point is on its curve: `y² = x³ + ax + b`, modulo a prime.
 
-/// Words of the widest prime.
+/// Number of 64-bit words of the widest prime.
 const WORDS: usize = 9;
 
-/// A number below its prime, the lowest word first.
+/// A number below the prime, lowest word first.
 type Number = [u64; WORDS];
 
-/// A curve over a prime field, of those that certificates have.
+/// A curve over a prime field.
 struct Curve {
     name: &'static str,
     /// Whether `a` is -3; 0 otherwise.
     minus_three: bool,
-    /// The lowest word first, as all numbers here.
+    /// Lowest word first, like all numbers in this module.
     prime: &'static [u64],
     b: &'static [u64],
 }
 
-/// The usual curves (SEC 2).
+/// The common curves (SEC 2).
 #[rustfmt::skip]
 const CURVES: [Curve; 4] = [
     Curve {
@@ -45,8 +45,8 @@ const CURVES: [Curve; 4] = [
     },
 ];
 
-/// Whether a point is not on the named curve, which makes its key invalid. Points of other curves
-/// are not checked.
+/// Whether a point is off the named curve, which makes its key invalid. Points of other curves are
+/// not checked.
 pub(super) fn is_off(name: &str, point: &[u8]) -> bool {
     let Some(curve) = CURVES.iter().find(|c| c.name == name) else { return false };
     match point.split_first() {
@@ -54,7 +54,7 @@ pub(super) fn is_off(name: &str, point: &[u8]) -> bool {
         Some((form @ (0x04 | 0x06 | 0x07), both)) => {
             let (x, y) = both.split_at(both.len() / 2);
             let (Some(x), Some(y)) = (curve.number(x), curve.number(y)) else { return true };
-            // Two forms also contain the parity of y.
+            // Two forms contain the parity of y as well.
             *form != 0x04 && u64::from(form & 1) != y[0] & 1 || !curve.has(&x, &y)
         }
         _ => false,
@@ -62,7 +62,7 @@ pub(super) fn is_off(name: &str, point: &[u8]) -> bool {
 }
 
 impl Curve {
-    /// A coordinate; nothing where it is not below the prime.
+    /// A coordinate; `None` if it is not below the prime.
     fn number(&self, octets: &[u8]) -> Option<Number> {
         let mut number = [0; WORDS];
         for (word, octets) in number.iter_mut().zip(octets.rchunks(8)) {
@@ -71,7 +71,8 @@ impl Curve {
         (!self.is_reached(&number, 0)).then_some(number)
     }
 
-    /// Both sides of the equation, divided by `R²`, which is what [`multiply`](Self::multiply) leaves.
+    /// Compares both sides of the equation, divided by `R²`, which is the form that
+    /// [`multiply`](Self::multiply) returns.
     fn has(&self, x: &Number, y: &Number) -> bool {
         self.multiply(&self.multiply(y, y), &number(&[1])) == self.right(x)
     }
@@ -90,13 +91,13 @@ impl Curve {
         }
     }
 
-    /// Whether some y goes with an x: the right side is a square, to which a power of two makes no
-    /// difference that is a square itself.
+    /// Whether a y exists for an x: the right side is a square. Multiplication by a power of two
+    /// that is itself a square does not affect this.
     fn has_at(&self, x: &Number) -> bool {
         let right = self.right(x);
         // In Montgomery form, 1 is `R`.
         let one = (0..64 * self.prime.len()).fold(number(&[1]), |n, _| self.add(&n, &n));
-        // Euler's criterion: to the power of half the prime, but for its lowest bit.
+        // Euler's criterion: raises to the power of half the prime, rounded down.
         let bits = (1..64 * self.prime.len()).rev();
         let power = bits.fold(one, |n, bit| {
             let square = self.multiply(&n, &n);
@@ -108,7 +109,7 @@ impl Curve {
         power == one || right == number(&[])
     }
 
-    /// What makes zero of a number that it is added to.
+    /// The additive inverse of a number.
     fn negative(&self, n: &Number) -> Number {
         let mut out = [0; WORDS];
         let mut borrow = false;
@@ -120,14 +121,14 @@ impl Curve {
         self.reduce(out, 0)
     }
 
-    /// Whether a number, with what carries over its words, is not below the prime.
+    /// Whether a number, with the carry of its highest word, is not below the prime.
     fn is_reached(&self, number: &Number, carry: u64) -> bool {
         let above = number.iter().skip(self.prime.len()).any(|w| *w != 0);
         let words = number.iter().take(self.prime.len()).rev();
         carry != 0 || above || words.cmp(self.prime.iter().rev()).is_ge()
     }
 
-    /// A number below twice the prime, made one below it.
+    /// Reduces a number below twice the prime.
     fn reduce(&self, mut number: Number, carry: u64) -> Number {
         if self.is_reached(&number, carry) {
             let mut borrow = false;
@@ -150,7 +151,8 @@ impl Curve {
         self.reduce(sum, carry as u64)
     }
 
-    /// Montgomery's product: `ab / R`, where `R` is the least number of more words than the prime has.
+    /// The Montgomery product `ab / R`, where `R` is the smallest number with more words than the
+    /// prime.
     fn multiply(&self, a: &Number, b: &Number) -> Number {
         let inverse = self.inverse();
         let mut product = [0; WORDS];
@@ -162,7 +164,7 @@ impl Curve {
                 (*to, carry) = (wide as u64, wide >> 64);
             }
             let above = u128::from(top) + carry;
-            // A multiple of the prime that makes the lowest word zero, which then goes.
+            // Adding a multiple of the prime makes the lowest word zero, which is then dropped.
             let factor = u128::from(product[0].wrapping_mul(inverse));
             let mut carry = 0;
             for (to, prime) in product.iter_mut().zip(self.prime) {
@@ -177,16 +179,16 @@ impl Curve {
         self.reduce(product, top)
     }
 
-    /// The number by which the prime's lowest word makes -1.
+    /// The factor that turns the lowest word of the prime into -1, modulo 2⁶⁴.
     fn inverse(&self) -> u64 {
         let prime = self.prime.first().copied().unwrap_or(1);
-        // Each step doubles how many bits are right; three are to begin with.
+        // Each step doubles the number of correct bits; the first three are correct initially.
         let step = |n: u64, _| n.wrapping_mul(2u64.wrapping_sub(prime.wrapping_mul(n)));
         (0..5).fold(prime, step).wrapping_neg()
     }
 }
 
-/// A number of few words.
+/// A number with these lowest words.
 fn number(words: &[u64]) -> Number {
     let mut number = [0; WORDS];
     number.iter_mut().zip(words).for_each(|(to, from)| *to = *from);
@@ -266,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn points_that_tell_what_y_is() {
+    fn hybrid_points_contain_the_parity_of_y() {
         for (name, point) in POINTS {
             let odd = point.last().unwrap() & 1;
             let mut both = point.to_vec();

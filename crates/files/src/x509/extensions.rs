@@ -6,35 +6,35 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use super::{AlternativeNames, BasicConstraints, Name, Weird, universal};
 use crate::der::{Class, DerError, Element, Reader, Result, tag};
 
-/// Contents octets of the identifier of alternative names of the subject.
+/// Contents octets of the object identifier of subject alternative names.
 const ALTERNATIVE_NAMES: [u8; 3] = [0x55, 0x1d, 0x11];
 
-/// Contents octets of the identifier of basic constraints.
+/// Contents octets of the object identifier of basic constraints.
 const BASIC_CONSTRAINTS: [u8; 3] = [0x55, 0x1d, 0x13];
 
-/// Alternative names of a kind that are kept: one more than the log shows.
+/// Maximum number of alternative names of a kind that are stored: one more than the log shows.
 const MAX_NAMES: usize = 501;
 
-/// The extensions that matter, in their order: identifier and value.
+/// The extensions that are parsed, in certificate order: identifier and value.
 #[derive(Debug, Default)]
 pub(crate) struct Extensions<'a> {
     known: Vec<(&'a [u8], Cow<'a, [u8]>)>,
 }
 
-/// What extensions say.
+/// The facts from extensions.
 #[derive(Debug, Default)]
 pub(crate) struct Facts {
-    /// Of the last extension of its kind that parses.
+    /// Those of the last extension of this kind that parses.
     pub(crate) alternative_names: Option<AlternativeNames>,
-    /// Of the last extension of its kind that parses.
+    /// Those of the last extension of this kind that parses.
     pub(crate) basic_constraints: Option<BasicConstraints>,
-    /// The first extension of alternative names, as [`hosts`] reads it: nothing where it does not
-    /// parse, `None` where there is no such extension.
+    /// The first extension of alternative names, in the form that [`hosts`] parses: empty if the
+    /// extension does not parse, `None` if the certificate has no such extension.
     pub(crate) host_names: Option<Vec<u8>>,
 }
 
 impl<'a> Extensions<'a> {
-    /// Reads a SEQUENCE of extensions (RFC 5280 section 4.1).
+    /// Parses a SEQUENCE of extensions (RFC 5280 section 4.1).
     pub(crate) fn read(list: Element<'a>) -> Result<Self> {
         let mut list = universal(list, tag::SEQUENCE)?.items();
         let mut known = Vec::new();
@@ -53,7 +53,7 @@ impl<'a> Extensions<'a> {
         Ok(Self { known })
     }
 
-    /// Reads the values, and reports weirds in them.
+    /// Parses the values, and reports their weirds.
     pub(crate) fn facts(&self, weirds: &mut Vec<Weird>) -> Facts {
         let mut facts = Facts::default();
         for (identifier, value) in &self.known {
@@ -77,7 +77,7 @@ impl<'a> Extensions<'a> {
     }
 }
 
-/// Reads BasicConstraints (RFC 5280 section 4.2.1.9).
+/// Parses BasicConstraints (RFC 5280 section 4.2.1.9).
 fn basic_constraints(value: &[u8]) -> Result<BasicConstraints> {
     let mut members = Reader::new(value).sequence()?;
     let ca = match members.optional(Class::Universal, tag::BOOLEAN)? {
@@ -85,7 +85,7 @@ fn basic_constraints(value: &[u8]) -> Result<BasicConstraints> {
         None => false,
     };
     let path_len = match members.optional(Class::Universal, tag::INTEGER)? {
-        // The column counts what fits a machine word of 32 bits, sign and all.
+        // The column only has values that fit into a signed 32-bit integer.
         Some(path_len) => {
             let value = path_len.integer()?.to_i64().unwrap_or(-1);
             let [a, b, c, d, ..] = value.to_le_bytes();
@@ -97,8 +97,8 @@ fn basic_constraints(value: &[u8]) -> Result<BasicConstraints> {
     Ok(BasicConstraints { ca, path_len })
 }
 
-/// The host names of an extension of alternative names. They are read again each time: apart from each
-/// other they take many times the room.
+/// The host names in an extension of alternative names. They are parsed each time, because separate
+/// strings need many times the memory.
 pub(super) fn hosts(value: &[u8]) -> impl Iterator<Item = Cow<'_, [u8]>> {
     let list = Reader::new(value).universal(tag::SEQUENCE);
     let mut list = list.map_or(Reader::new(&[]), |list| list.items());
@@ -107,7 +107,7 @@ pub(super) fn hosts(value: &[u8]) -> impl Iterator<Item = Cow<'_, [u8]>> {
         .filter_map(|name| name.octets().ok())
 }
 
-/// Reads GeneralNames (RFC 5280 section 4.2.1.6).
+/// Parses GeneralNames (RFC 5280 section 4.2.1.6).
 fn general_names(value: &[u8], weirds: &mut Vec<Weird>) -> Result<AlternativeNames> {
     let mut list = Reader::new(value).universal(tag::SEQUENCE)?.items();
     let mut names = AlternativeNames::default();
@@ -124,7 +124,8 @@ pub(crate) fn check_general_name(name: &Element<'_>) -> Result<()> {
     general_name(name, &mut AlternativeNames::default(), &mut Vec::new())
 }
 
-/// Reads a GeneralName. If an address has neither four nor sixteen bytes, its length is added to `lengths`.
+/// Parses a GeneralName. If an address has neither four nor sixteen bytes, its length is added to
+/// `lengths`.
 fn general_name(
     name: &Element<'_>,
     names: &mut AlternativeNames,
@@ -156,7 +157,7 @@ fn general_name(
     Ok(())
 }
 
-/// Adds to a list that is not full.
+/// Adds an item to a list that is not full.
 fn keep<T>(list: &mut Vec<T>, item: T) {
     if list.len() < MAX_NAMES {
         list.push(item);
@@ -175,7 +176,7 @@ fn other_name(name: &Element<'_>) -> Result<()> {
     members.finish()
 }
 
-/// Checks an EDIPartyName: explicitly tagged assigner, if any, and party.
+/// Checks an EDIPartyName: explicitly tagged assigner, which is optional, and party.
 fn party_name(name: &Element<'_>) -> Result<()> {
     let mut members = name.members()?;
     if let Some(assigner) = members.optional(Class::Context, 0)? {
@@ -189,7 +190,7 @@ fn party_name(name: &Element<'_>) -> Result<()> {
     members.finish()
 }
 
-/// An address of four or sixteen octets.
+/// An address of four or sixteen octets; `None` for other lengths.
 fn address(octets: &[u8]) -> Option<IpAddr> {
     if let Ok(v4) = <[u8; 4]>::try_from(octets) {
         return Some(Ipv4Addr::from(v4).into());
@@ -221,12 +222,12 @@ mod tests {
     }
 
     #[test]
-    fn hosts_beyond_those_that_are_kept() {
+    fn hosts_beyond_the_stored_names() {
         let mut der = vec![0x30, 0x82, 0x0b, 0xb8];
         for i in 0..600_u32 {
             der.extend([0x82, 3, b'h', (i / 100) as u8, (i % 100) as u8]);
         }
-        // In pieces, and a mail address.
+        // A constructed string, and a mail address.
         der[4..14].copy_from_slice(&[0xa2, 5, 4, 3, b'h', b'i', b'.', 0x81, 1, b'h']);
         let names = general_names(&der, &mut Vec::new()).unwrap();
         assert_eq!(names.dns.len(), MAX_NAMES);

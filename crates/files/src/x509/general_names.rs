@@ -8,7 +8,7 @@ use super::universal;
 use crate::der::{Class, DerError, Element, Reader, Result, tag};
 use crate::oid;
 
-/// OpenSSL prints general names in two ways.
+/// The two forms in which OpenSSL prints general names.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Printer {
     /// All names on one line: octets unchanged; a zero octet is an error.
@@ -87,7 +87,7 @@ fn other_name(name: &Element<'_>, printer: Printer) -> Result<String> {
     Ok(format!("othername: {kind}{colon}{text}"))
 }
 
-/// Subject of a directory name, as `/C=US/O=…`.
+/// A directory name as `/C=US/O=…`.
 fn slashes(name: &Element<'_>) -> Result<String> {
     let mut text = String::new();
     for (identifier, value) in attributes(name)? {
@@ -97,7 +97,7 @@ fn slashes(name: &Element<'_>) -> Result<String> {
     Ok(text)
 }
 
-/// Subject of a directory name, as `C = US, O = …`.
+/// A directory name as `C = US, O = …`.
 fn commas(name: &Element<'_>) -> Result<String> {
     let one = |(identifier, value): (&[u8], String)| {
         let short = short_name(identifier);
@@ -108,7 +108,7 @@ fn commas(name: &Element<'_>) -> Result<String> {
     Ok(attributes(name)?.into_iter().map(one).collect::<Vec<_>>().join(", "))
 }
 
-/// Dotted identifiers and texts of a directory name.
+/// Identifiers and texts of the attributes of a directory name.
 fn attributes<'a>(name: &Element<'a>) -> Result<Vec<(&'a [u8], String)>> {
     let mut all = Vec::new();
     let mut sets = universal(*name, tag::SEQUENCE)?.items();

@@ -1,29 +1,29 @@
-//! Whether a certificate speaks for a host (RFC 2818 section 3.1, RFC 6125 section 6.4).
+//! Whether a certificate is valid for a host (RFC 2818 section 3.1, RFC 6125 section 6.4).
 
 use std::borrow::Cow;
 
 use super::Certificate;
 use super::extensions::hosts;
 
-/// The names of a certificate that hosts are compared with.
+/// The names of a certificate with which hosts are compared.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Names {
-    /// Alternative names, encoded; where there are any, or an extension that should hold them, the
-    /// common name does not count.
+    /// Alternative names, encoded. If there are any, or an extension that does not parse, the
+    /// common name is ignored.
     pub(crate) alternative: Option<Vec<u8>>,
     /// The last common name of the subject.
     pub(crate) common: Option<Vec<u8>>,
 }
 
 impl Certificate {
-    /// Whether the certificate speaks for `host`, maybe with a wildcard.
+    /// Whether the certificate is valid for `host`, possibly through a wildcard.
     pub fn matches_host(&self, host: &[u8]) -> bool {
         self.name_of_host(host).is_some()
     }
 
-    /// The name by which the certificate speaks for `host`.
+    /// The name that makes the certificate valid for `host`.
     pub fn name_of_host(&self, host: &[u8]) -> Option<Cow<'_, [u8]>> {
-        // That there is no name is no answer.
+        // An empty host matches no name.
         if host.is_empty() {
             return None;
         }
@@ -42,8 +42,8 @@ impl Certificate {
     }
 }
 
-/// Whether a name in a certificate matches a host: the same bytes, or a wildcard at the end of the
-/// leftmost of at least three labels.
+/// Whether a name in a certificate matches a host: it is equal, or has at least three labels, the
+/// leftmost of which ends with a wildcard.
 fn name_matches(host: &[u8], name: &[u8]) -> bool {
     if host == name {
         return true;
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wildcards_stand_for_one_label() {
+    fn wildcards_match_one_label() {
         assert!(name_matches(b"a.example.com", b"a.example.com"));
         assert!(name_matches(b"a.example.com", b"*.example.com"));
         assert!(name_matches(b"abc.example.com", b"ab*.example.com"));

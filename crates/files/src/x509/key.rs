@@ -7,12 +7,12 @@ use super::curve;
 use crate::der::{Class, DerError, Element, Integer, Reader, Result, decimal, tag};
 use crate::oid;
 
-/// What a certificate's log row says of its key.
+/// The facts about a public key in x509.log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PublicKey {
-    /// `rsa`, `dsa`, `ecdsa`, or the name of a rarer kind: `ED25519`.
+    /// `rsa`, `dsa`, `ecdsa`, or the name of another kind such as `ED25519`.
     pub kind: &'static str,
-    /// Size in bits; `None` where it is zero or unknown.
+    /// Size in bits; `None` if it is zero or unknown.
     pub bits: Option<u64>,
     /// Public exponent of an RSA key, in decimal.
     pub exponent: Option<String>,
@@ -20,12 +20,12 @@ pub struct PublicKey {
     pub curve: Option<&'static str>,
 }
 
-/// An elliptic curve: short name, bits of the group's order, octets of a coordinate, the beginning
-/// of the SHA-256 of its order and first coefficient, which tell it by its numbers, and the first octets of its generator.
-/// Some have two names: the first counts.
+/// An elliptic curve: short name, bits of the group's order, octets of a coordinate, the first
+/// octets of the SHA-256 of its order and first coefficient, which identify explicit parameters,
+/// and the first octets of its generator. Some curves have two names: the first one is used.
 type Curve = (&'static str, u64, usize, u64, u64);
 
-/// The curves that have names (SEC 2, X9.62, RFC 5639, WAP-261, GB/T 32918).
+/// The named curves (SEC 2, X9.62, RFC 5639, WAP-261, GB/T 32918).
 #[rustfmt::skip]
 const CURVES: &[Curve] = &[
     ("secp112r1", 112, 14, 0x0a0e42495f5c533b, 0x09487239995a5ee7), ("secp112r2", 110, 14, 0xea0e272043331520, 0x4ba30ab5e892b4e1),
@@ -70,17 +70,17 @@ const CURVES: &[Curve] = &[
     ("brainpoolP512t1", 512, 64, 0x57e6531503ae1d7e, 0x640ece5c12788717), ("SM2", 256, 32, 0x6042256cfb8f25b4, 0x32c4ae2c1f198119),
 ];
 
-/// A SubjectPublicKeyInfo, checked for shape (RFC 5280 section 4.1.2.7).
+/// A SubjectPublicKeyInfo whose structure was checked (RFC 5280 section 4.1.2.7).
 #[derive(Debug)]
 pub(crate) struct KeyInfo<'a> {
     /// The algorithm and its parameters.
     pub(crate) algorithm: Algorithm<'a>,
-    /// The bit string's octets.
+    /// The octets of the bit string.
     key: std::borrow::Cow<'a, [u8]>,
 }
 
 impl<'a> KeyInfo<'a> {
-    /// Reads the next element as one.
+    /// Parses the next element.
     pub(crate) fn read(reader: &mut Reader<'a>) -> Result<Self> {
         let mut info = reader.sequence()?;
         let algorithm = Algorithm::read(&mut info)?;
@@ -89,10 +89,10 @@ impl<'a> KeyInfo<'a> {
         Ok(Self { algorithm, key })
     }
 
-    /// The key, where it is of a known kind and well-formed.
+    /// The key, if it is of a known kind and well-formed.
     pub(crate) fn key(&self) -> Option<PublicKey> {
         match oid::names(self.algorithm.identifier)?.long {
-            // Certificates of RDP servers give the signature's algorithm for the key's.
+            // Certificates of RDP servers state the signature algorithm as the key algorithm.
             "rsaEncryption" | "md5WithRSAEncryption" => rsa(&self.key).ok(),
             "rsassaPss" => {
                 let key = rsa(&self.key).ok()?;
@@ -110,7 +110,7 @@ impl<'a> KeyInfo<'a> {
         }
     }
 
-    /// A key that is a string of octets, with no parameters.
+    /// A key that is an octet string without parameters.
     fn raw(&self, kind: &'static str, bits: u64, octets: usize) -> Option<PublicKey> {
         let fits = self.algorithm.parameters.is_none() && self.key.len() == octets;
         fits.then(|| PublicKey { kind, bits: Some(bits), ..PublicKey::default() })
@@ -141,7 +141,7 @@ impl<'a> KeyInfo<'a> {
         Some(PublicKey { kind, bits: Some(bits), exponent: None, curve })
     }
 
-    /// A DSA key; the size is that of the prime modulus, if it is included.
+    /// A DSA key; its size is that of the prime modulus, if that is included.
     fn dsa(&self) -> Result<PublicKey> {
         integer(&mut Reader::new(&self.key))?;
         let bits = match self.algorithm.parameters {
@@ -165,7 +165,7 @@ impl<'a> KeyInfo<'a> {
         Ok(PublicKey { kind: "dsa", bits, ..PublicKey::default() })
     }
 
-    /// A Diffie-Hellman key; the size is that of the prime modulus.
+    /// A Diffie-Hellman key; its size is that of the prime modulus.
     fn diffie_hellman(&self, kind: &'static str) -> Option<PublicKey> {
         integer(&mut Reader::new(&self.key)).ok()?;
         let mut members = self.algorithm.parameters?.members().ok()?;
@@ -175,8 +175,9 @@ impl<'a> KeyInfo<'a> {
     }
 }
 
-/// The name of a curve that is given by its numbers, where it has one (RFC 3279 section 2.3.5), and whether its generator is
-/// that of the name: who chooses the generator of a curve knows a private key for any public one (CVE-2020-0601).
+/// The name of a curve that is given by explicit parameters (RFC 3279 section 2.3.5), if it has
+/// one, and whether its generator is that of the named curve: an attacker who chooses the generator
+/// knows a private key for any public key (CVE-2020-0601).
 fn curve_of(parameters: &Element<'_>) -> Result<Option<(&'static str, bool)>> {
     let mut members = parameters.members()?;
     integer(&mut members)?;
@@ -193,13 +194,13 @@ fn curve_of(parameters: &Element<'_>) -> Result<Option<(&'static str, bool)>> {
     Ok((is_named || !curve::is_off(curve.0, &generator)).then_some((curve.0, is_named)))
 }
 
-/// A number without the zeros in front.
+/// A number without leading zeros.
 fn unpadded(octets: &[u8]) -> &[u8] {
     let zeros = octets.iter().take_while(|octet| **octet == 0).count();
     &octets[zeros..]
 }
 
-/// Reads an RSAPublicKey (RFC 8017 appendix A.1.1). Both numbers are taken without a sign.
+/// Parses an RSAPublicKey (RFC 8017 appendix A.1.1). Both numbers are treated as unsigned.
 fn rsa(key: &[u8]) -> Result<PublicKey> {
     let mut members = Reader::new(key).sequence()?;
     let modulus = members.universal(tag::INTEGER)?.primitive()?;
@@ -208,13 +209,13 @@ fn rsa(key: &[u8]) -> Result<PublicKey> {
     Ok(PublicKey { kind: "rsa", bits: bits(modulus), exponent: decimal(exponent), curve: None })
 }
 
-/// Octets of the next INTEGER.
+/// Contents octets of the next INTEGER.
 fn integer<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8]> {
     let octets = reader.universal(tag::INTEGER)?.primitive()?;
     Integer::new(octets).map(|_| octets)
 }
 
-/// Bits of an unsigned number; `None` for zero.
+/// Number of bits of an unsigned number; `None` for zero.
 fn bits(octets: &[u8]) -> Option<u64> {
     let skip = octets.iter().position(|&octet| octet != 0)?;
     let whole = u64::try_from(octets.len() - skip - 1).ok()?;
@@ -257,7 +258,7 @@ mod tests {
         let key = |der: &[u8]| KeyInfo::read(&mut Reader::new(der)).unwrap().key();
         let known = key(&der).unwrap();
         assert_eq!((known.kind, known.bits, known.curve), ("ecdsa", Some(112), Some("secp112r1")));
-        // Another generator: the key itself.
+        // Another generator: the public key itself.
         let generator = der.windows(3).position(|w| w == [0x04, 0x1d, 0x04]).unwrap() + 2;
         let mut own = der.clone();
         own.copy_within(der.len() - 29.., generator);

@@ -1,8 +1,8 @@
-//! X.509 certificates: the facts of them that logs state, in the words that logs use (RFC 5280).
+//! X.509 certificates: their facts in the form of the logs (RFC 5280).
 //!
-//! [`parse`] reads one certificate and returns a [`Certificate`]: names in one line (RFC 2253),
-//! algorithms by their registered names, numbers in the base of each column. It accepts and refuses
-//! the same certificates as OpenSSL 3, which Zeek uses; acceptable faults are in
+//! [`parse`] parses a certificate and returns a [`Certificate`]: names in one line (RFC 2253),
+//! algorithms by their registered names, numbers in the base of each column. It accepts and rejects
+//! the same certificates as OpenSSL 3, which Zeek uses; tolerated faults are in
 //! [`Certificate::weirds`]. [`Certificate::matches_host`] returns whether a certificate is valid
 //! for a host.
 
@@ -31,17 +31,17 @@ use key::KeyInfo;
 /// A fault in a certificate or OCSP message that could still be parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Weird {
-    /// A UTCTime shorter or longer than any form of it.
+    /// A UTCTime whose length no form of it has.
     UtcLength,
     /// A UTCTime that is not in UTC.
     UtcFormat,
-    /// A GeneralizedTime shorter or longer than any form of it.
+    /// A GeneralizedTime whose length no form of it has.
     GeneralizedLength,
-    /// A time of another type.
+    /// A time that is neither UTCTime nor GeneralizedTime.
     TimeType,
-    /// A time with one digit of seconds.
+    /// A time with a single digit of seconds.
     TimeSeconds,
-    /// An offset from UTC that is cut off.
+    /// A truncated offset from UTC.
     TimeOffsetShort,
     /// An offset from UTC without a sign.
     TimeOffsetType,
@@ -54,7 +54,7 @@ pub enum Weird {
 }
 
 impl Weird {
-    /// Its name in the weird log.
+    /// Its name in weird.log.
     pub fn name(self) -> &'static str {
         match self {
             Self::UtcLength => "x509_utc_length",
@@ -70,7 +70,7 @@ impl Weird {
         }
     }
 
-    /// The short name of the extension that it is about; `None` for those of times.
+    /// The short name of the extension with the fault; `None` for faults of times.
     pub fn extension(self) -> Option<&'static str> {
         match self {
             Self::BasicConstraints => Some("basicConstraints"),
@@ -79,7 +79,7 @@ impl Weird {
         }
     }
 
-    /// Its addition in the weird log; empty for most.
+    /// The column `addl` of weird.log; usually empty.
     pub fn addition(self) -> String {
         match self {
             Self::AddressLength(length) => length.to_string(),
@@ -88,13 +88,13 @@ impl Weird {
     }
 }
 
-/// Name in the weird log of a certificate that [`parse`] refuses.
+/// Name in weird.log of a certificate that [`parse`] rejects.
 pub const PARSE_ERROR_WEIRD: &str = "x509_cert_parse_error";
 
-/// Most bytes of a serial number's text.
+/// Maximum length of a serial number's text in bytes.
 const MAX_SERIAL: usize = 2048;
 
-/// The facts of one certificate.
+/// The facts of a certificate.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Certificate {
     /// SHA-256 of the encoded certificate, in lower-case hexadecimal.
@@ -107,25 +107,26 @@ pub struct Certificate {
     pub subject: String,
     /// Issuer in one line.
     pub issuer: String,
-    /// Start of validity, in seconds since 1970; may lie beyond what nanoseconds in 64 bits hold.
+    /// Start of validity, in seconds since 1970; may exceed the range of 64-bit nanoseconds.
     pub not_before: i64,
-    /// End of validity, in seconds since 1970; may lie beyond what nanoseconds in 64 bits hold.
+    /// End of validity, in seconds since 1970; may exceed the range of 64-bit nanoseconds.
     pub not_after: i64,
-    /// Algorithm of the key: `rsaEncryption`.
+    /// Algorithm of the key, such as `rsaEncryption`.
     pub key_algorithm: String,
-    /// Algorithm of the signature: `sha256WithRSAEncryption`; empty where it is not registered.
+    /// Algorithm of the signature, such as `sha256WithRSAEncryption`; empty if it is not
+    /// registered.
     pub signature_algorithm: String,
-    /// The key, where it could be read.
+    /// The key, if it could be parsed.
     pub key: Option<PublicKey>,
-    /// Alternative names of the subject, of the last extension that has them.
+    /// Alternative names of the subject, from the last such extension that parses.
     pub alternative_names: Option<AlternativeNames>,
-    /// Basic constraints, of the last extension that has them.
+    /// Basic constraints, from the last such extension that parses.
     pub basic_constraints: Option<BasicConstraints>,
-    /// Whether subject and issuer are the same.
+    /// Whether subject and issuer are equal.
     pub is_self_signed: bool,
-    /// Weirds, in the order in which they were found.
+    /// Weirds, in the order of their detection.
     pub weirds: Vec<Weird>,
-    /// What host names are compared with.
+    /// The names with which hosts are compared.
     names: host::Names,
 }
 
@@ -136,16 +137,16 @@ impl Certificate {
     }
 }
 
-/// Alternative names of a subject (RFC 5280 section 4.2.1.6), by kind, in their order.
+/// Alternative names of a subject (RFC 5280 section 4.2.1.6), by kind, in certificate order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AlternativeNames {
-    /// Host names, as they stand.
+    /// Host names, unchanged.
     pub dns: Vec<Vec<u8>>,
-    /// URIs, as they stand.
+    /// URIs, unchanged.
     pub uri: Vec<Vec<u8>>,
-    /// Mail addresses, as they stand.
+    /// Mail addresses, unchanged.
     pub email: Vec<Vec<u8>>,
-    /// Addresses; those of neither length are left out, and only count as there being some.
+    /// Addresses; `Some` even if all were left out because of an invalid length.
     pub ip: Option<Vec<std::net::IpAddr>>,
     /// Whether there are names of other kinds.
     pub other: bool,
@@ -156,14 +157,14 @@ pub struct AlternativeNames {
 pub struct BasicConstraints {
     /// Whether the subject may issue certificates.
     pub ca: bool,
-    /// How many issuers may follow below.
+    /// Maximum number of intermediate certificates below this one.
     pub path_len: Option<u64>,
 }
 
-/// Reads the certificate that `data` begins with; what follows it is not looked at.
+/// Parses the certificate at the start of `data`; ignores the data after it.
 ///
 /// # Errors
-/// Where the bytes are not the structure of a certificate.
+/// If the bytes do not have the structure of a certificate.
 pub fn parse(data: &[u8]) -> Result<Certificate, DerError> {
     Parts::read(data)?.facts()
 }
@@ -178,8 +179,8 @@ pub fn encoded(data: &[u8]) -> Result<Vec<u8>, DerError> {
     Ok([&head, parts.to_be_signed.raw, &tail].concat())
 }
 
-/// Whether `data` begins with a certificate that [`parse`] takes: without its words and without its
-/// hash, which cost most.
+/// Checks whether `data` begins with a certificate that [`parse`] accepts: without computing texts
+/// and hash, which take most of the time.
 ///
 /// # Errors
 /// Those of [`parse`].
@@ -187,12 +188,13 @@ pub(crate) fn check(data: &[u8]) -> Result<(), DerError> {
     Parts::read(data).map(drop)
 }
 
-/// A certificate parsed, all of it checked: wording its facts finds nothing wrong any more.
+/// A parsed certificate, completely checked: converting its facts to text cannot fail because of
+/// its structure.
 struct Parts<'a> {
     to_be_signed: Element<'a>,
     signature_algorithm: Algorithm<'a>,
     signature: Element<'a>,
-    /// As it is encoded: one less than it counts.
+    /// As encoded: one less than the version number.
     version: i64,
     serial: Integer<'a>,
     issuer: Name<'a>,
@@ -214,7 +216,7 @@ impl<'a> Parts<'a> {
         outer.finish()?;
 
         let version = match body.optional(Class::Context, 0)? {
-            // A version that no machine word holds counts as minus one.
+            // A version that does not fit into a machine word counts as minus one.
             Some(version) => {
                 universal(version.explicit()?, tag::INTEGER)?.integer()?.to_i64().unwrap_or(-1)
             }
@@ -301,7 +303,7 @@ fn fingerprint(parts: &Parts<'_>) -> Result<String, DerError> {
     Ok(hashes.finish().sha256.unwrap_or_default())
 }
 
-/// Re-encodes what precedes and follows the signed part.
+/// Re-encodes the parts before and after the signed part.
 fn around_signed(parts: &Parts<'_>) -> Result<[Vec<u8>; 2], DerError> {
     let mut tail = Vec::new();
     parts.signature_algorithm.encode(&mut tail)?;
@@ -311,7 +313,7 @@ fn around_signed(parts: &Parts<'_>) -> Result<[Vec<u8>; 2], DerError> {
     Ok([head, tail])
 }
 
-/// Makes sure that an element has a universal tag.
+/// Checks that an element has a universal tag.
 pub(crate) fn universal(element: Element<'_>, tag: u32) -> Result<Element<'_>, DerError> {
     if element.class == Class::Universal && element.tag == tag {
         Ok(element)
@@ -320,7 +322,7 @@ pub(crate) fn universal(element: Element<'_>, tag: u32) -> Result<Element<'_>, D
     }
 }
 
-/// Reads a UTCTime or GeneralizedTime.
+/// Parses a UTCTime or GeneralizedTime.
 fn time_element<'a>(reader: &mut Reader<'a>) -> Result<Element<'a>, DerError> {
     let element = reader.element()?;
     let is_time = element.class == Class::Universal
@@ -334,7 +336,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A certificate of a remote desktop: two attributes in each RDN, as BMPStrings.
+    /// A remote desktop certificate: two attributes in each RDN, as BMPStrings.
     const DESKTOP: &[&str] = &[
         "3082015b30820109a003020102020859eb28cb02b1a0d4300906052b0e03021d0500302c312a30110603",
         "5504031e0a00530045005200560052301506035504071e0e005400550052004e0042004b004c301e170d",
@@ -404,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_does_not_count() {
+    fn data_after_the_certificate_is_ignored() {
         let mut data = octets(DESKTOP);
         let alone = parse(&data).unwrap();
         data.extend(b"more");
@@ -420,13 +422,13 @@ mod tests {
         ber.extend(&der[4..]);
         ber.extend([0, 0]);
         assert_eq!(parse(&ber), parse(&der));
-        // What follows a certificate is no part of it.
+        // Data after a certificate is not part of it.
         assert_eq!(encoded(&ber), Ok(der.clone()));
         assert_eq!(encoded(&[&der[..], b"more"].concat()), Ok(der));
     }
 
     #[test]
-    fn padded_serials_are_refused() {
+    fn padded_serials_are_rejected() {
         let mut data = octets(DESKTOP);
         // The serial number's first octets.
         data[15..17].copy_from_slice(&[0, 1]);

@@ -5,19 +5,19 @@ use std::borrow::Cow;
 use crate::der::{Class, DerError, Element, Reader, Result, push_header, push_hex, tag};
 use crate::oid;
 
-/// Most contents octets of a name.
+/// Maximum number of contents octets of a name.
 const MAX_NAME: usize = 1024 * 1024;
 
-/// Most bytes of the one-line form.
+/// Maximum length of the one-line form in bytes.
 const MAX_LINE: usize = 2047;
 
-/// Most bytes of a dotted identifier in the one-line form.
+/// Maximum length of a dotted identifier in the one-line form, in bytes.
 const MAX_DOTTED: usize = 79;
 
-/// Contents octets of the identifier of `commonName`.
+/// Contents octets of the object identifier of `commonName`.
 const COMMON_NAME: [u8; 3] = [0x55, 0x04, 0x03];
 
-/// One attribute of a name.
+/// An attribute of a name.
 #[derive(Debug)]
 struct Attribute<'a> {
     /// Contents octets of its type.
@@ -25,24 +25,24 @@ struct Attribute<'a> {
     /// Universal tag of its value.
     tag: u32,
     value: Cow<'a, [u8]>,
-    /// Which RDN it belongs to.
+    /// Index of its RDN.
     rdn: usize,
 }
 
-/// A distinguished name, checked.
+/// A distinguished name whose structure was checked.
 #[derive(Debug)]
 pub(crate) struct Name<'a> {
-    /// In the order of the encoding.
+    /// In encoding order.
     attributes: Vec<Attribute<'a>>,
 }
 
 impl<'a> Name<'a> {
-    /// Reads the next element as a name.
+    /// Parses the next element as a name.
     pub(crate) fn read(reader: &mut Reader<'a>) -> Result<Self> {
         Self::from_element(&reader.universal(tag::SEQUENCE)?)
     }
 
-    /// Takes a SEQUENCE of SETs of attributes apart.
+    /// Parses a SEQUENCE of SETs of attributes.
     pub(crate) fn from_element(element: &Element<'a>) -> Result<Self> {
         if element.content.len() > MAX_NAME {
             return Err(DerError::BadValue);
@@ -70,7 +70,7 @@ impl<'a> Name<'a> {
     }
 
     /// The name in one line: last RDN first, known types by their short names, unknown ones as
-    /// dotted arcs with their values in hexadecimal.
+    /// dotted arcs with hexadecimal values.
     pub(crate) fn line(&self) -> String {
         let mut line = String::new();
         let mut last = None;
@@ -99,8 +99,8 @@ impl<'a> Name<'a> {
         line
     }
 
-    /// The name in one line as OpenSSL's `oneline` form has it: in the order of the encoding, with blanks around
-    /// signs, and values in quotes where others would escape them.
+    /// The name in OpenSSL's `oneline` form: in encoding order, with blanks around separators, and
+    /// values in quotes instead of escapes.
     pub(crate) fn plain_line(&self) -> String {
         let mut line = String::new();
         let mut last = None;
@@ -130,7 +130,7 @@ impl<'a> Name<'a> {
         line
     }
 
-    /// The last common name: its octets with everything unprintable as a dot, up to a line end.
+    /// The last common name, with unprintable octets replaced by dots, up to a line end.
     pub(crate) fn common_name(&self) -> Option<Vec<u8>> {
         let attribute =
             self.attributes.iter().rev().find(|attribute| attribute.oid == COMMON_NAME)?;
@@ -147,7 +147,7 @@ impl<'a> Name<'a> {
     }
 }
 
-/// Checks the value of an attribute, and puts it together where it comes in pieces.
+/// Checks the value of an attribute, and joins the segments of a constructed string.
 fn attribute_value<'a>(element: &Element<'a>) -> Result<Cow<'a, [u8]>> {
     if element.class != Class::Universal {
         return Err(DerError::UnexpectedTag);
@@ -182,7 +182,7 @@ fn attribute_value<'a>(element: &Element<'a>) -> Result<Cow<'a, [u8]>> {
     if well_formed { Ok(value) } else { Err(DerError::BadValue) }
 }
 
-/// The characters of a string with a fixed number of octets each.
+/// The characters of a string with a fixed number of octets per character.
 fn units(value: &[u8], width: usize) -> impl Iterator<Item = Option<char>> {
     value.chunks(width).map(|unit| {
         char::from_u32(unit.iter().fold(0, |code, &octet| (code << 8) | u32::from(octet)))
@@ -190,7 +190,7 @@ fn units(value: &[u8], width: usize) -> impl Iterator<Item = Option<char>> {
 }
 
 impl Attribute<'_> {
-    /// Appends the value as text, or as the hexadecimal of its encoding where it is no text.
+    /// Appends the value as text, or as hexadecimal digits of its encoding if it is not text.
     fn push_value(&self, line: &mut String) {
         let Some(utf8) = self.utf8() else { return self.push_hex(line) };
         line.reserve(utf8.len());
@@ -199,7 +199,7 @@ impl Attribute<'_> {
         }
     }
 
-    /// The same, in quotes where the value has characters that RFC 2253 escapes.
+    /// Like [`Self::push_value`], in quotes if the value has characters that RFC 2253 escapes.
     fn push_quoted(&self, line: &mut String) {
         let Some(utf8) = self.utf8() else { return self.push_hex(line) };
         let (mut text, mut is_quoted) = (String::new(), false);
@@ -220,7 +220,7 @@ impl Attribute<'_> {
         line.extend([quote, &text, quote]);
     }
 
-    /// The value as UTF-8; `None` where it is no text.
+    /// The value as UTF-8; `None` if it is not text.
     fn utf8(&self) -> Option<Cow<'_, [u8]>> {
         Some(match self.tag {
             tag::UTF8_STRING => Cow::Borrowed(&*self.value),
@@ -247,7 +247,7 @@ impl Attribute<'_> {
         })
     }
 
-    /// Appends `#` and the hexadecimal of the value's encoding.
+    /// Appends `#` and the hexadecimal digits of the value's encoding.
     fn push_hex(&self, line: &mut String) {
         line.push('#');
         if self.tag != tag::SEQUENCE {
@@ -259,13 +259,13 @@ impl Attribute<'_> {
     }
 }
 
-/// Appends one octet of a value, escaped where RFC 2253 section 2.4 asks for it and where it is
-/// a control character or not ASCII.
+/// Appends an octet of a value, escaped if RFC 2253 section 2.4 requires it or if it is a control
+/// character or not ASCII.
 fn push_escaped(byte: u8, first: bool, last: bool, line: &mut String) {
     match byte {
         b',' | b'+' | b'"' | b'\\' | b'<' | b'>' | b';' => line.push('\\'),
         b' ' if first || last => line.push('\\'),
-        // A lone character counts as the last, not the first.
+        // A single character counts as the last one, not as the first one.
         b'#' if first && !last => line.push('\\'),
         0x00..=0x1f | 0x7f..=0xff => {
             line.push('\\');
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_broken_strings() {
+    fn rejects_malformed_strings() {
         assert!(line_of(&COMMON_NAME, 0x0c, b"\xff").is_err());
         assert!(line_of(&COMMON_NAME, 0x1e, b"abc").is_err());
         assert!(line_of(&COMMON_NAME, 0x1e, b"\xd8\x00").is_err());

@@ -1,5 +1,4 @@
-//! Extensions of a certificate as text, in the words of OpenSSL's printer: what Zeek's `x509_extension`
-//! carries.
+//! Certificate extensions as text, in the format of OpenSSL's printer, for Zeek's `x509_extension`.
 
 use std::fmt::Write;
 
@@ -21,17 +20,17 @@ use crate::oid;
 /// An extension.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Extension {
-    /// Its name in words; the dotted identifier where it is not registered.
+    /// Its long name; the dotted identifier if it is not registered.
     pub name: String,
-    /// Its short name; `UNDEF` where it is not registered.
+    /// Its short name; `UNDEF` if it is not registered.
     pub short_name: &'static str,
     /// The dotted identifier.
     pub oid: String,
-    /// Whether it must be understood.
+    /// Whether the extension is critical.
     pub critical: bool,
-    /// Its content in words; its encoding where there are none.
+    /// Its contents as text; the encoded contents if they have no text form.
     pub value: Vec<u8>,
-    /// Timestamps of certificate transparency logs that it holds.
+    /// Timestamps of certificate transparency logs, if the extension contains them.
     pub timestamps: Vec<Timestamp>,
 }
 
@@ -40,11 +39,11 @@ pub struct Extension {
 pub struct Timestamp {
     /// Version: 0.
     pub version: u8,
-    /// The log's name.
+    /// The log id.
     pub log_id: Vec<u8>,
     /// Milliseconds since 1970.
     pub millis: u64,
-    /// Extensions.
+    /// Encoded extensions.
     pub extensions: Vec<u8>,
     /// Hash algorithm of the signature.
     pub hash: u8,
@@ -54,18 +53,18 @@ pub struct Timestamp {
     pub signature: Vec<u8>,
 }
 
-/// Identifier of the list of timestamps in a certificate.
+/// Object identifier of the list of timestamps in a certificate.
 const TIMESTAMPS: &str = "1.3.6.1.4.1.11129.2.4.2";
-/// Identifier of the list of timestamps in the status of a certificate.
+/// Object identifier of the list of timestamps in the status of a certificate.
 const STATUS_TIMESTAMPS: &str = "1.3.6.1.4.1.11129.2.4.5";
 
 /// Object identifier of the poison extension of precertificates (RFC 6962 section 3.1).
 const POISON: &str = "1.3.6.1.4.1.11129.2.4.3";
 
-/// The extensions of the certificate that `data` begins with, in their order.
+/// The extensions of the certificate at the start of `data`, in certificate order.
 ///
 /// # Errors
-/// Where the bytes are not the structure of a certificate.
+/// If the bytes do not have the structure of a certificate.
 pub fn extensions(data: &[u8]) -> Result<Vec<Extension>> {
     let whole = Reader::new(data).universal(tag::SEQUENCE)?;
     let mut body = whole.members()?.universal(tag::SEQUENCE)?.members()?;
@@ -80,7 +79,7 @@ pub fn extensions(data: &[u8]) -> Result<Vec<Extension>> {
     Ok(all)
 }
 
-/// The extensions of a SEQUENCE of these.
+/// The extensions of a SEQUENCE of extensions.
 pub(crate) fn list_of(list: Element<'_>) -> Result<Vec<Extension>> {
     let mut list = universal(list, tag::SEQUENCE)?.items();
     let mut all = Vec::new();
@@ -113,7 +112,7 @@ fn extension(element: &Element<'_>) -> Result<Extension> {
     })
 }
 
-/// The words of an extension; `None` where it is not known, or broken.
+/// The text of an extension; `None` if the extension is unknown or malformed.
 fn words(dotted: &str, value: &[u8], timestamps: Option<&[Timestamp]>) -> Option<String> {
     let mut reader = Reader::new(value);
     match dotted {
@@ -163,7 +162,7 @@ fn words(dotted: &str, value: &[u8], timestamps: Option<&[Timestamp]>) -> Option
         "1.3.6.1.5.5.7.1.24" => features(&mut reader),
         "1.3.6.1.5.5.7.1.8" => autonomous_systems(&mut reader).ok(),
         "1.2.643.100.111" => Some(lossy(&reader.universal(tag::UTF8_STRING).ok()?.octets().ok()?)),
-        // Its presence says all.
+        // The extension has no contents.
         "1.3.6.1.5.5.7.48.1.5" => reader.universal(tag::NULL).ok().map(|_| String::new()),
         POISON => reader.universal(tag::NULL).ok().map(|_| "NULL".to_owned()),
         "1.3.6.1.5.5.7.1.1" | "1.3.6.1.5.5.7.1.11" => access(&mut reader).ok().map(or_empty),
@@ -223,24 +222,24 @@ fn flags(reader: &mut Reader<'_>, names: &[&str]) -> Option<String> {
     some_of(&set)
 }
 
-/// Joins words with commas; `None` if there are none.
+/// Joins words with commas; `None` without words.
 fn some_of<T: AsRef<str>>(words: &[T]) -> Option<String> {
     let words: Vec<_> = words.iter().map(AsRef::as_ref).collect();
     (!words.is_empty()).then(|| words.join(", "))
 }
 
-/// The text of a list, or what stands for an empty one.
+/// The text of a list, or a placeholder for an empty one.
 pub(super) fn or_empty(text: String) -> String {
     if text.is_empty() { "<EMPTY>\n".to_owned() } else { text }
 }
 
-/// A number as text.
+/// Parses a number and returns its text.
 fn number(reader: &mut Reader<'_>) -> Option<String> {
     let octets = reader.universal(tag::INTEGER).ok()?.octets().ok()?;
     (!octets.is_empty()).then(|| integer_text(&octets))
 }
 
-/// An integer in decimal, or, from 128 bits on, in hexadecimal digits.
+/// An integer in decimal, or, from 128 bits on, in hexadecimal.
 fn integer_text(octets: &[u8]) -> String {
     let sign = if octets.first().is_some_and(|octet| octet & 0x80 != 0) { "-" } else { "" };
     let magnitude = magnitude(octets);
@@ -306,7 +305,7 @@ fn policy_mappings(reader: &mut Reader<'_>) -> Result<String> {
     some_of(&all).ok_or(DerError::BadValue)
 }
 
-/// Octets in hexadecimal digits, with colons between them.
+/// Octets in hexadecimal, separated by colons.
 fn hex(octets: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     let mut text = String::with_capacity(3 * octets.len());
@@ -465,12 +464,13 @@ fn qualifier(members: &mut Reader<'_>, text: &mut String) -> Result<()> {
     Ok(())
 }
 
-/// Strings of policies end at the first NUL, as OpenSSL writes them: Latin text of two octets a character is empty.
+/// As in OpenSSL, policy strings end at the first NUL: so Latin text with two octets per character
+/// is empty.
 fn before_nul(octets: &[u8]) -> &[u8] {
     octets.split(|octet| *octet == 0).next().unwrap_or_default()
 }
 
-/// Text of two octets a character, as OpenSSL writes it: octet by octet.
+/// Text with two octets per character, converted octet by octet like in OpenSSL.
 fn wide(octets: &[u8]) -> String {
     octets.iter().map(|octet| char::from(*octet)).collect()
 }
@@ -499,7 +499,7 @@ fn usage_period(reader: &mut Reader<'_>) -> Option<String> {
 const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-/// The timestamps of a list (RFC 6962 section 3.3), which is an octet string in the extension.
+/// The timestamps of a list (RFC 6962 section 3.3), which is an OCTET STRING in the extension.
 fn timestamps(value: &[u8]) -> Result<Vec<Timestamp>> {
     let list = Reader::new(value).universal(tag::OCTET_STRING)?.octets()?;
     let (len, mut rest) = list.split_first_chunk().ok_or(DerError::BadValue)?;
@@ -515,7 +515,7 @@ fn timestamps(value: &[u8]) -> Result<Vec<Timestamp>> {
     Ok(all)
 }
 
-/// Bytes behind their length of two octets.
+/// Takes bytes that are preceded by a length of two octets.
 fn vector<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let (len, behind) = rest.split_first_chunk()?;
     let (bytes, behind) = behind.split_at_checked(usize::from(u16::from_be_bytes(*len)))?;
@@ -566,7 +566,7 @@ fn block(octets: &[u8]) -> String {
     lines.join(":\n                ")
 }
 
-/// `Dec 17 02:17:28.336 2019 GMT`.
+/// Formats milliseconds since 1970 as `Dec 17 02:17:28.336 2019 GMT`.
 fn date(millis: u64) -> String {
     let (days, rest) = (millis / 86_400_000, millis % 86_400_000);
     let (year, month, day) = civil(days as i64);
@@ -576,7 +576,8 @@ fn date(millis: u64) -> String {
     format!("{month} {day:>2} {h:02}:{m:02}:{s:02}.{thousandths:03} {year} GMT")
 }
 
-/// Year, month and day of a day since 1970 in the proleptic Gregorian calendar.
+/// Year, month and day of a day number counted from 1970-01-01, in the proleptic Gregorian
+/// calendar.
 fn civil(days: i64) -> (i64, i64, i64) {
     let shifted = days + 719_468;
     let era = shifted.div_euclid(146_097);
@@ -612,7 +613,7 @@ mod tests {
         assert_eq!(of("2.5.29.37", &usage), "TLS Web Server Authentication");
         assert_eq!(of("2.5.29.54", &[2, 1, 3]), "3");
         assert_eq!(words("1.2.3", b"x", None), None);
-        // Lists without elements.
+        // Empty lists.
         assert_eq!(of("2.5.29.17", &[0x30, 0]), "<EMPTY>\n");
         assert_eq!(of("2.5.29.28", &[0x30, 0]), "<EMPTY>\n");
         assert_eq!(of("1.3.6.1.5.5.7.1.1", &[0x30, 0]), "<EMPTY>\n");
@@ -687,7 +688,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_bytes_are_survived(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..80)) {
+        fn never_panics(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..80)) {
             for dotted in ["2.5.29.14", "2.5.29.15", "2.5.29.16", "2.5.29.17", "2.5.29.19", "2.5.29.30", "2.5.29.31", "2.5.29.32", "2.5.29.35", "2.5.29.36", "2.5.29.37", "2.5.29.54", "1.3.6.1.5.5.7.1.1", "1.3.6.1.5.5.7.1.14"] {
                 let _ = words(dotted, &bytes, None);
             }

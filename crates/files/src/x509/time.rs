@@ -1,13 +1,13 @@
-//! Times of certificates (RFC 5280 section 4.1.2.5), read the lenient way the logs expect.
+//! Times of certificates (RFC 5280 section 4.1.2.5), parsed as leniently as in Zeek.
 
 use super::Weird;
 use crate::der::{Element, tag};
 
-/// Seconds since 1970 of a UTCTime or GeneralizedTime; zero and a weird if it is neither.
+/// A UTCTime or GeneralizedTime in seconds since 1970, or the weird of an invalid one.
 ///
-/// Digits are not checked, and a month or hour beyond its range runs over into the next field, so
-/// that even broken times keep the value that other tools print. Offsets from UTC are computed in
-/// the same tools' way, which adds `10 × h₁ + 60 × h₂ + 10 × m₁ + m₂` seconds.
+/// Digits are not checked, and a month or hour beyond its range carries over to the next field, so
+/// that even invalid times have the value that Zeek logs. As in Zeek, an offset from UTC is `10 ×
+/// h₁ + 60 × h₂ + 10 × m₁ + m₂` seconds.
 pub(crate) fn unix_seconds(time: &Element<'_>, octets: &[u8]) -> Result<i64, Weird> {
     let mut digits = [b'0'; 14];
     let (date, rest) = match time.tag {
@@ -66,13 +66,13 @@ pub(crate) fn unix_seconds(time: &Element<'_>, octets: &[u8]) -> Result<i64, Wei
     Ok(if seconds == 0 { 0 } else { seconds + offset })
 }
 
-/// Seconds since 1970 of `YYYYMMDDhhmmss`, each field running over into the next.
+/// Converts `YYYYMMDDhhmmss` to seconds since 1970; each field carries over to the next one.
 fn calendar_seconds(digits: &[u8; 14]) -> i64 {
     let digit = |n: usize| i64::from(digits[n]) - i64::from(b'0');
     let pair = |n: usize| digit(n) * 10 + digit(n + 1);
     let mut year = pair(0) * 100 + pair(2);
     if year <= 1900 {
-        // Taken for a count of years since 1900.
+        // The year is treated as a number of years since 1900.
         year += 1900;
     }
     let month = pair(4) - 1;
@@ -81,9 +81,9 @@ fn calendar_seconds(digits: &[u8; 14]) -> i64 {
     ((days * 24 + pair(8)) * 60 + pair(10)) * 60 + pair(12)
 }
 
-/// Days from 1970-01-01 to the first of a month (1 to 12) in the Gregorian calendar.
+/// Number of days from 1970-01-01 to the first of a month (1 to 12) in the Gregorian calendar.
 fn days_from_civil(year: i64, month: i64) -> i64 {
-    // Years begin in March, so that the leap day is the last.
+    // Years begin in March, so that the leap day is the last day.
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
     let year_of_era = year.rem_euclid(400);

@@ -1,18 +1,18 @@
 use super::stream::Stream;
 
-/// State of one side, numbered as in Zeek's scripts.
+/// State of an endpoint, numbered as in Zeek's scripts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum State {
-    /// Nothing seen.
+    /// Has sent nothing.
     #[default]
     Inactive,
     /// Sent a SYN.
     SynSent,
-    /// Sent a SYN-ACK as the first thing.
+    /// Sent a SYN-ACK as its first segment.
     SynAckSent,
-    /// Seen without a SYN.
+    /// Sent segments, but no SYN was seen.
     Partial,
-    /// Handshake seen.
+    /// The handshake was seen.
     Established,
     /// Sent a FIN.
     Closed,
@@ -26,10 +26,10 @@ impl State {
     }
 }
 
-/// One side of a TCP connection.
+/// One endpoint of a TCP connection.
 ///
-/// Sequence numbers are stored as seen, with a count of wraps; relative ones start with 1 after the
-/// SYN.
+/// Sequence numbers are stored as in segments, with a count of wraps; relative ones are 1 for the
+/// first byte after the SYN.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Endpoint {
     /// Current state.
@@ -37,7 +37,7 @@ pub struct Endpoint {
     /// State before the last change.
     pub prev: State,
     pub(super) did_close: bool,
-    /// Whether the end of its stream was reported.
+    /// Whether the end of the endpoint's stream was reported.
     pub(super) did_end: bool,
     pub(super) window_scale: u8,
     pub(super) start_seq: u32,
@@ -58,7 +58,7 @@ pub struct Endpoint {
     pub(super) bad_checksums: u32,
     pub(super) retransmissions: u32,
     pub(super) zero_windows: u32,
-    /// When it last sent something, in milliseconds modulo 2³².
+    /// Time of the endpoint's last segment, in milliseconds modulo 2³².
     pub(super) last_time: u32,
     pub(super) stream: Stream,
 }
@@ -75,19 +75,19 @@ fn full(seq: u32, wraps: u16) -> u64 {
 }
 
 impl Endpoint {
-    /// The first sequence number: the SYN's, or the one before the first byte that was seen.
+    /// The first sequence number: that of the SYN, or the one before the first byte that was seen.
     pub fn start(&self) -> u32 {
         self.start_seq
     }
 
-    /// Relative sequence number of `seq` in the `wraps`th round.
+    /// Relative sequence number of `seq` after `wraps` wraps of the sequence space.
     #[inline]
     pub(super) fn relative_in(&self, seq: u32, wraps: u16) -> u64 {
         full(seq, wraps).wrapping_sub(u64::from(self.start_seq))
     }
 
-    /// Relative sequence number of the `seq` nearest to `last` (in round `wraps`), and whether it
-    /// lies before the start.
+    /// Relative sequence number of the `seq` nearest to `last` (after `wraps` wraps), and whether
+    /// it is before the start.
     pub(super) fn relative(&self, seq: u32, last: u32, mut wraps: u16) -> (u64, bool) {
         let d = delta(seq, last);
         if d < 0 {
@@ -136,12 +136,12 @@ impl Endpoint {
         self.state != State::Inactive && !self.did_close
     }
 
-    /// Payload bytes in sequence space, SYN and FIN not counted.
+    /// Number of payload bytes by sequence numbers, without SYN and FIN.
     #[inline]
     pub(super) fn size(&self, peer: &Self) -> u64 {
         let aborted = self.prev == State::SynSent && self.state == State::Reset;
         if aborted && peer.state == State::Inactive && !self.no_data_acked() {
-            return 0; // the other side discovered and dropped its half-open connection
+            return 0; // the other side dropped its half-open connection
         }
         let last = full(self.last_seq, self.seq_wraps);
         let ack = full(self.ack_seq, self.ack_wraps);
@@ -149,9 +149,9 @@ impl Endpoint {
         size.saturating_sub(1 + u64::from(self.fins > 0))
     }
 
-    /// Whether some of the sent bytes are not yet delivered.
+    /// Whether some of the bytes sent are not yet delivered.
     pub(super) fn data_pending(&self, peer: &Self) -> bool {
-        if self.stream.skips() {
+        if self.stream.is_abandoned() {
             return false;
         }
         let delivered = u64::from(self.start_seq).wrapping_add(self.stream.next());
@@ -159,14 +159,15 @@ impl Endpoint {
         if last < delivered {
             return false;
         }
-        // A FIN takes a sequence number and a RST does not: both ends are accepted.
+        // A FIN occupies a sequence number and a RST does not: both ends are accepted.
         if delivered != last.wrapping_sub(1) && delivered != last {
             return true;
         }
-        self.state != State::Reset && peer.stream.has_waiting()
+        self.state != State::Reset && peer.stream.has_pending()
     }
 
-    /// Whether all fields are equal, without a branch each. Data above a hole equals no other.
+    /// Whether all fields are equal, computed without branches. Two states with data above a hole
+    /// are never equal.
     #[inline(always)]
     pub(super) fn is_equal(&self, other: &Self) -> bool {
         let of = |e: &Self| {

@@ -1,5 +1,5 @@
-//! When a connection is over: closed, failed, never started, or replaced by another with the same
-//! addresses and ports.
+//! The end of a connection: it closes, fails, never starts, or is replaced by another one with the
+//! same addresses and ports.
 
 use gannet_base::Dir;
 use gannet_base::Interval;
@@ -12,28 +12,29 @@ use super::State;
 use super::Tcp;
 use crate::Conn;
 
-/// When connections are checked, and how long they wait.
+/// Times of checks, and delays before a connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delays {
-    /// From the first packet to the first check.
+    /// Time from the first packet to the first check.
     pub first_check: Interval,
-    /// From one check to the next.
+    /// Time from one check to the next.
     pub check: Interval,
-    /// An attempt without an answer for this long has failed; zero: none fails.
+    /// Time after which an attempt without a reply has failed; zero: attempts never fail.
     pub attempt: Interval,
-    /// A connection that one side closed is over after this much silence.
+    /// Idle time after which a connection that one side closed ends.
     pub linger: Interval,
-    /// A closed connection is kept this long for packets still on their way.
+    /// Time for which a closed connection is kept for late packets.
     pub close: Interval,
-    /// A connection is reset this long after a RST that follows a FIN of the same side, if anything reports that.
+    /// Time from a RST that follows a FIN of the same side to the end of the connection; `None` if
+    /// the event is not raised.
     pub reset: Option<Interval>,
-    /// A connection is over this long after the first segment of a side closed it while the other side goes on, if
-    /// anything reports that.
+    /// Time from the close of a side, by its first segment, to the end of the connection while the
+    /// other side is active; `None` if the event is not raised.
     pub partial_close: Option<Interval>,
 }
 
 impl Delays {
-    /// Those that scripts have not changed.
+    /// Defaults, unless scripts change them.
     pub const DEFAULT: Self = Self {
         first_check: Interval::from_secs(5),
         check: Interval::from_secs(6),
@@ -43,39 +44,39 @@ impl Delays {
         reset: None,
         partial_close: None,
     };
-    /// [`reset`](Self::reset) that scripts have not changed.
+    /// Default of [`reset`](Self::reset), unless scripts change it.
     pub const RESET: Interval = Interval::from_secs(5);
-    /// [`partial_close`](Self::partial_close) that scripts have not changed.
+    /// Default of [`partial_close`](Self::partial_close), unless scripts change it.
     pub const PARTIAL_CLOSE: Interval = Interval::from_secs(3);
 
-    /// When an attempt that begins now fails.
+    /// The time at which an attempt that begins at `now` fails.
     pub(super) fn attempt_from(&self, now: Time) -> Time {
         if self.attempt == Interval::ZERO { Time::MAX } else { now + self.attempt }
     }
 }
 
-/// Idle seconds until a connection is removed, with or without a seen handshake.
+/// Idle timeout of a connection with or without a seen handshake, in seconds.
 pub(super) const INACTIVITY: u16 = 300;
 
 /// The purpose of a connection's timers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// Periodic checks for activity.
+    /// Periodic checks for inactivity.
     Open,
-    /// Periodic checks, and whether an attempt was answered.
+    /// Periodic checks, and a check whether the attempt had a reply.
     Attempt,
-    /// Periodic checks, and what ends the connection after a delay.
+    /// Periodic checks, and a delayed end of the connection.
     Awaiting(Delayed),
-    /// It is closed and will be removed soon.
+    /// The connection is closed and will be removed soon.
     Closing,
 }
 
-/// What ends a connection some time after the segment that causes it.
+/// A cause that ends a connection after a delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delayed {
     /// A side sent a RST after its FIN.
     Reset,
-    /// A side of which nothing else was seen closed.
+    /// A side closed whose earlier segments were not seen.
     PartialClose,
 }
 
@@ -134,7 +135,7 @@ impl Tcp {
         let first = e.prev == State::Inactive;
         self.end(side).did_close = true;
         if complete {
-            // If the other side closed first, it set a time that is now void.
+            // If the other side closed first, its due time does not apply.
             self.due = [conn.last + delays.close, Time::MAX];
             self.phase = Phase::Closing;
         } else if !first && self.phase != Phase::Closing {
@@ -150,8 +151,9 @@ impl Tcp {
         }
     }
 
-    /// Something ends the connection at a time, unless it closes before. That time takes the place of the second
-    /// chain of checks: of an attempt, which the peer answered, or of silence after a FIN.
+    /// Sets a cause that ends the connection at a given time, unless it closes before. The time
+    /// replaces the second sequence of checks: that of an attempt, which the peer answered, or that
+    /// of an idle period after a FIN.
     pub(super) fn end_after(&mut self, what: Delayed, at: Time) {
         if self.phase != Phase::Closing {
             self.phase = Phase::Awaiting(what);
@@ -159,19 +161,19 @@ impl Tcp {
         }
     }
 
-    /// What ended a connection that [is over](Self::is_over), if it was delayed.
+    /// The delayed cause of the end of a connection that [is over](Self::is_over), if any.
     pub fn ended_after(&self) -> Option<Delayed> {
         if let Phase::Awaiting(what) = self.phase { Some(what) } else { None }
     }
 
-    /// When to call [`is_over`](Self::is_over) next, apart from the idle timeout.
+    /// The next time to call [`is_over`](Self::is_over), besides the idle timeout.
     #[inline]
     pub fn due(&self) -> Time {
         self.due[0].min(self.due[1])
     }
 
-    /// Whether the checks due after `now` will find nothing until something changes: they need not
-    /// be made, only [passed](Self::pass_checks) then.
+    /// Whether checks due after `now` find nothing until the next segment: they may be skipped and
+    /// [accounted for](Self::pass_checks) afterwards.
     #[inline]
     pub fn is_quiet(&self, conn: &Conn, now: Time) -> bool {
         self.due() > now && self.finds_nothing(conn)
@@ -181,11 +183,11 @@ impl Tcp {
     fn finds_nothing(&self, conn: &Conn) -> bool {
         self.phase == Phase::Open
             && self.is_active
-            && conn.look_every == 0
+            && conn.check_every == 0
             && !self.ends_in_silence()
     }
 
-    /// Whether only a period of silence is awaited.
+    /// Whether the connection only waits for an idle period.
     #[inline]
     fn ends_in_silence(&self) -> bool {
         let [orig, resp] = &self.side;
@@ -196,17 +198,17 @@ impl Tcp {
         any && (both || half) || states == [State::Inactive; 2]
     }
 
-    /// To be called before anything changes: accounts for the checks of a [quiet](Self::is_quiet)
-    /// connection up to `now` as if each had been made by a packet at its due time.
+    /// Accounts for the checks of a [quiet](Self::is_quiet) connection up to `now`, as if a packet
+    /// had triggered each at its due time. Must be called before the state changes.
     #[inline]
     pub fn pass_checks(&mut self, conn: &Conn, now: Time, delays: &Delays) {
         if self.due() <= now {
-            self.pass_those_due(conn, now, delays);
+            self.pass_due_checks(conn, now, delays);
         }
     }
 
     #[cold]
-    fn pass_those_due(&mut self, conn: &Conn, now: Time, delays: &Delays) {
+    fn pass_due_checks(&mut self, conn: &Conn, now: Time, delays: &Delays) {
         if self.finds_nothing(conn) {
             let every = delays.check.as_nanos().max(1);
             for due in self.due.iter_mut().filter(|due| **due <= now) {
@@ -217,7 +219,8 @@ impl Tcp {
     }
 
     /// Whether the connection is over, because it closed, failed or never started. A check due at
-    /// `now` is made by the first `packet` that is not older; the check uses that packet's time.
+    /// `now` is triggered by the first `packet` that is not older, and uses the time of that
+    /// packet.
     pub fn is_over(&mut self, conn: &Conn, now: Time, packet: Time, delays: &Delays) -> bool {
         let (orig, resp) = (&self.side[0], &self.side[1]);
         if self.phase == Phase::Closing {
@@ -245,25 +248,25 @@ impl Tcp {
                 continue;
             }
             if self.is_active && conn.last + delays.linger < packet && self.ends_in_silence() {
-                // Not what it awaited ends it.
+                // The state changed since the cause was recorded, so the cause does not end it.
                 self.phase = Phase::Open;
                 return true;
             }
-            // A finished connection is not checked again: its close timer or idleness ends it.
+            // A finished connection is not checked again: its close timer or idle timeout ends it.
             let again = if self.is_active { packet + delays.check } else { Time::MAX };
             self.due[chain] = again;
         }
         false
     }
 
-    /// Whether something that was delayed ends the connection as it is now.
+    /// Whether a delayed cause ends the connection in its current state.
     #[cold]
     fn ends_now(&self, what: Delayed) -> bool {
         let both_closed = self.side.iter().all(|side| side.did_close);
         let any = |state: State| self.side.iter().any(|side| side.state == state);
         match what {
             Delayed::Reset => !both_closed,
-            // A RST is what caused the close.
+            // The close was caused by a RST.
             Delayed::PartialClose => !both_closed && !any(State::Inactive) && !any(State::Reset),
         }
     }

@@ -1,30 +1,30 @@
-//! TCP: the state of both sides, sizes, history, and streams in order.
+//! TCP: the state of both endpoints, sizes, history, and in-order streams.
 //!
-//! [`Tcp::segment`] takes one segment after the other and reports the results to a [`Consumer`]:
-//! bytes in order, gaps, ends, weirds. It follows the state machine of Zeek's conn.log exactly,
-//! including half-seen and broken connections. (RFC 9293 names the states but does not define the
-//! view of an observer.)
+//! [`Tcp::segment`] processes one segment after the other and reports the results to a
+//! [`Consumer`]: in-order bytes, gaps, ends, weirds. It follows the state machine of Zeek's
+//! conn.log exactly, including connections that are incomplete or violate the protocol. (RFC 9293
+//! names the states but does not define the view of an observer.)
 //!
 //! ```text
 //! segment ──▶ history ──▶ window ──▶ numbers ──▶ state ──▶ stream ──▶ end
 //!                                    └ Endpoint ┘          └ data, gap ┘
 //! ```
 //!
-//! An [`Endpoint`] holds the numbers and state of a side, and the stream that it sent. The caller
-//! checks at the times from [`Tcp::due`] whether the connection is over (closed, refused, never
-//! answered), and before each segment whether a SYN starts another connection with the same ports
-//! ([`Tcp::is_reuse`]).
+//! An [`Endpoint`] holds the sequence numbers and state of a side, and the stream that it sent. The
+//! caller checks at the times from [`Tcp::due`] whether the connection is over (closed, rejected,
+//! without a reply), and before each segment whether a SYN starts another connection with the same
+//! ports ([`Tcp::is_reuse`]).
 
 mod endpoint;
-mod kept;
 mod life;
+mod observed;
 mod plain;
+mod sent;
 mod state;
 mod stream;
 mod syn;
 #[cfg(test)]
 mod tests;
-mod watched;
 mod window;
 
 use gannet_base::Dir;
@@ -43,57 +43,59 @@ use crate::Conn;
 use crate::conn::is_power_of_ten;
 use endpoint::delta;
 use life::Phase;
+use observed::Observed;
 use stream::Piece;
-use watched::Watched;
 
 /// Receives the bytes and events of a connection.
 pub trait Consumer {
-    /// Bytes in order.
+    /// In-order bytes of a side.
     fn data(&mut self, conn: &mut Conn, from: Dir, data: &[u8]);
-    /// Bytes that are missing. `at` is their position in the stream, in which the SYN is the first byte.
+    /// Missing bytes. `at` is their offset in the stream, in which the SYN is the first byte.
     fn gap(&mut self, conn: &mut Conn, from: Dir, at: u64, len: u64);
     /// Called before `gap` for a connection that is established or closes properly.
     fn content_gap(&mut self, _conn: &mut Conn, _from: Dir, _at: u64, _len: u64) {}
     /// A side finished sending, and all its bytes were delivered.
     fn end(&mut self, conn: &mut Conn, from: Dir);
-    /// A side closed or reset. Called at once, and again when all bytes are delivered.
+    /// A side closed or reset. Called immediately, and again when all bytes are delivered.
     fn closed(&mut self, _conn: &mut Conn) {}
-    /// A side sent RST, possibly again.
+    /// A side sent a RST; called for each RST.
     fn reset(&mut self, conn: &mut Conn);
     /// Originator and responder were exchanged.
     fn flipped(&mut self, conn: &mut Conn);
-    /// A weird, with Zeek's name and the name of the layer that found it (or none).
+    /// A weird, with Zeek's name, and the name of the layer that reports it (or an empty string).
     fn weird(&mut self, conn: &mut Conn, name: &'static str, addl: &str, source: &'static str);
     /// The handshake is complete (or was seen from one side).
     fn established(&mut self, conn: &mut Conn, states: [State; 2]);
-    /// New data of an established connection was acknowledged: its bytes, and how many of them were not captured.
+    /// New data of an established connection was acknowledged: the number of bytes, and how many of
+    /// them were not captured.
     fn acked(&mut self, _bytes: u64, _missing: u64) {}
-    /// The same where [`observe`](Self::observe) is called, before.
+    /// Called before [`acked`](Self::acked) for consumers that [observe](Self::OBSERVES).
     fn acked_observed(&mut self, _bytes: u64, _missing: u64) {}
-    /// Whether [`observe`](Self::observe) is called, for all segments.
+    /// Whether [`observe`](Self::observe) is called for all segments.
     const OBSERVES: bool = false;
-    /// Whether [`observe`](Self::observe) is called before a weird of a segment that changed neither side yet, which it
-    /// was not called for before.
+    /// Whether [`observe`](Self::observe) is also called before a weird of a segment that has not
+    /// changed either side yet, unless it was called for the segment before.
     const OBSERVES_FIRST: bool = false;
-    /// Whether [`observe`](Self::observe) is called, for the current segment.
+    /// Whether [`observe`](Self::observe) is called for the current segment.
     fn observes(&self) -> bool {
         Self::OBSERVES
     }
-    /// The state of both sides, before the effects of a segment are reported.
+    /// The state of both sides, before effects of a segment are reported.
     fn observe(&mut self, _view: &View) {}
-    /// A step of a segment, for those that [observe](Self::observe): their view was updated before.
+    /// A step of a segment, for consumers that [observe](Self::observe), which is called before.
     fn step(&mut self, _conn: &mut Conn, _step: &Step<'_>) {}
-    /// Whether a [segment](Step::Segment) is a step that matters, for one in the middle of a connection.
+    /// Whether the consumer needs the step [`Segment`](Step::Segment) for a segment in the middle
+    /// of a connection.
     #[inline]
     fn wants_segment(&self, _segment: &wire::Tcp<'_>) -> bool {
         true
     }
-    /// Whether [`differ`](Self::differ) is called, for those that [observe](Self::OBSERVES): bytes are kept
-    /// for it until they are acknowledged.
+    /// Whether [`differ`](Self::differ) is called, for consumers that [observe](Self::OBSERVES):
+    /// bytes are stored until they are acknowledged.
     fn compares(&self) -> bool {
         false
     }
-    /// A segment with these flags has other bytes than those that were sent in their place first.
+    /// A segment with these flags retransmits bytes with other contents than first sent.
     fn differ(&mut self, _conn: &mut Conn, _first: &[u8], _again: &[u8], _flags: u8) {}
     /// Whether the consumer uses the bytes of the streams.
     fn wants_data(&self) -> bool;
@@ -104,64 +106,64 @@ pub trait Consumer {
 pub enum Step<'a> {
     /// A SYN was noted in the history.
     Syn,
-    /// The originator acknowledges for the first time.
+    /// The first acknowledgement of the originator.
     FirstAck,
-    /// A RST refuses the connection.
+    /// A RST rejects the connection.
     Rejected,
     /// A RST ends the connection.
     Reset,
-    /// Both sides of a connection were seen whose beginning was not.
+    /// Both sides of a connection were seen, but not its handshake.
     Partial,
     /// The states were updated; the data follows.
     Segment {
-        /// The sender, before the segment exchanged roles.
+        /// The sending side, before the segment exchanged roles.
         from: Dir,
         /// The segment.
         segment: &'a wire::Tcp<'a>,
         /// Its relative sequence number.
         seq: u64,
-        /// Its relative acknowledgement; 0 without one.
+        /// Its relative acknowledgement number; 0 if it has none.
         ack: u64,
-        /// The sequence numbers behind what each side sent, the originator's first.
+        /// The sequence number after the last byte of each side, the originator's first.
         last: [u32; 2],
     },
-    /// All bytes of a side that finished were delivered.
+    /// A side finished, and all its bytes were delivered.
     End(Dir),
-    /// Both sides closed, or the only one that was seen.
+    /// Both sides closed, or the only side that was seen.
     Finished {
         /// Whether only one side was seen.
         half: bool,
     },
-    /// Something happened so often that it was noted in the history again, or for the first time.
+    /// An event whose count reached a power of ten, which the history notes.
     Repeated {
-        /// What happened.
+        /// The kind of event.
         what: Repeated,
         /// The side that it is about.
         from: Dir,
-        /// How often: a power of ten.
+        /// The count: a power of ten.
         times: u32,
     },
 }
 
-/// What the history notes by powers of ten.
+/// Events that the history notes at powers of ten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repeated {
     /// A segment was sent again.
     Retransmission,
-    /// Bytes are missing.
+    /// Bytes were missing.
     Gap,
-    /// A window is closed.
+    /// The receive window was zero.
     ZeroWindow,
-    /// A checksum is wrong.
+    /// The checksum was wrong.
     BadChecksum,
 }
 
-/// States and sizes of both sides, originator first.
+/// States and sizes of both sides, the originator's first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct View {
     /// States.
     pub states: [State; 2],
-    /// Payload bytes, in sequence space.
+    /// Payload bytes by sequence numbers.
     pub sizes: [u64; 2],
 }
 
@@ -171,7 +173,7 @@ const TOO_LARGE_JUMP: i32 = 1 << 20;
 /// The bit by which a FIN is [noted](Conn::has_noted).
 pub const FIN_NOTED: u32 = bit::FIN;
 
-/// Bits of [`Conn::seen`], the originator's; the responder's are sixteen higher.
+/// The originator's bits of [`Conn::seen`]; those of the responder are sixteen higher.
 mod bit {
     pub(super) const SYN: u32 = 0;
     pub(super) const FIN: u32 = 1;
@@ -182,26 +184,26 @@ mod bit {
     pub(super) const FIN_RST: u32 = 6;
 }
 
-/// The TCP part of a connection.
+/// The TCP state of a connection.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Tcp {
     side: [Endpoint; 2],
-    /// By direction: whether a packet was seen.
+    /// Whether a packet of each side was seen.
     first_seen: [bool; 2],
     close_deferred: bool,
     is_active: bool,
-    /// Missing bytes: the gaps in the streams.
+    /// Number of missing bytes: the gaps in both streams.
     missed_bytes: u64,
-    /// The purpose of the timers.
+    /// The purpose of the pending timers.
     phase: Phase,
-    /// For observers: whether the originator acknowledged something, and whether an end that was deferred is
-    /// to be reported.
+    /// For observers: whether the originator has acknowledged, and whether a deferred end is to be
+    /// reported.
     first_acked: bool,
     deferred_report: bool,
-    /// For observers: whether it was reported as finished.
+    /// For observers: whether the connection was reported as finished.
     is_finished: bool,
-    /// Due times of two chains of checks. The second begins as the check of an attempt, or is the time of
-    /// what is [delayed](Delayed); the first ends as the delay after the close.
+    /// Due times of two sequences of checks. The second one begins as the check of an attempt, or
+    /// is the time of a [delayed](Delayed) cause; the first one ends as the delay after the close.
     due: [Time; 2],
 }
 
@@ -226,7 +228,8 @@ impl Tcp {
         }
     }
 
-    /// Whether all fields are equal, without a branch each. Data above a hole equals no other.
+    /// Whether all fields are equal, computed without branches. Two states with data above a hole
+    /// are never equal.
     #[inline(always)]
     fn is_equal(&self, other: &Self) -> bool {
         let of = |tcp: &Self| {
@@ -261,7 +264,7 @@ impl Tcp {
         numbers == 0 && orig.is_equal(&other.side[0]) && resp.is_equal(&other.side[1])
     }
 
-    /// Drops what has memory of its own; the rest of the state is to be overwritten.
+    /// Frees all allocations; the rest of the state must then be overwritten.
     #[inline]
     pub(crate) fn empty(&mut self) {
         for side in &mut self.side {
@@ -272,11 +275,12 @@ impl Tcp {
     /// Overwrites a state that is [empty](Self::empty).
     #[inline]
     pub(crate) fn fill(&mut self, tcp: Self) {
-        // The old state holds no memory, so it need not be dropped; the compiler cannot prove that.
+        // The old state owns no allocation, so it need not be dropped; the compiler cannot prove
+        // that.
         std::mem::forget(std::mem::replace(self, tcp));
     }
 
-    /// The side that sends in a direction.
+    /// The endpoint of a side.
     pub fn endpoint(&self, side: Dir) -> &Endpoint {
         &self.side[side.index()]
     }
@@ -285,37 +289,37 @@ impl Tcp {
         &mut self.side[side.index()]
     }
 
-    /// Missing bytes of the streams.
+    /// Number of missing bytes in both streams.
     pub fn missed_bytes(&self) -> u64 {
         self.missed_bytes
     }
 
-    /// Memory for data above holes and for bytes that are kept for a comparison, in bytes.
+    /// Bytes of memory for data above holes, and for bytes stored for comparison.
     #[inline]
-    pub fn held(&self) -> usize {
+    pub fn buffered_bytes(&self) -> usize {
         self.side.iter().map(|e| e.stream.cost()).sum()
     }
 
-    /// Gives up the missing bytes below data that arrived early: that data is delivered as if its
-    /// receiver had acknowledged it. What is kept for a comparison is forgotten.
+    /// Skips the missing bytes below data that arrived early: that data is delivered as if its
+    /// receiver had acknowledged it. Bytes stored for comparison are dropped.
     pub fn skip_holes(&mut self, conn: &mut Conn, limits: &Limits, c: &mut impl Consumer) {
         for side in [Dir::Orig, Dir::Resp] {
-            self.end(side).stream.forget_kept();
-            if let Some(end) = self.endpoint(side).stream.held_end() {
+            self.end(side).stream.drop_sent();
+            if let Some(end) = self.endpoint(side).stream.buffered_end() {
                 self.ack_received(conn, side, end, limits, c);
             }
         }
     }
 
-    /// Whether both sides are established and neither is done, for ranking connections before
-    /// eviction.
+    /// Whether both sides are established and neither has finished; ranks connections for eviction.
     pub fn is_established(&self) -> bool {
         let open = |e: &Endpoint| e.state == State::Established || e.state == State::Partial;
         let any = |e: &Endpoint| open(e) || e.state == State::Closed;
         self.side.iter().any(open) && self.side.iter().all(any)
     }
 
-    /// Whether it neither closed nor was reset: Zeek's condition for `connection_pending`.
+    /// Whether the connection was neither closed nor reset: Zeek's condition for
+    /// `connection_pending`.
     pub fn is_pending(&self) -> bool {
         let [orig, resp] = &self.side;
         let half = |e: &Endpoint, peer: &Endpoint| {
@@ -325,9 +329,10 @@ impl Tcp {
         self.is_active && !self.is_finished && !is_finished
     }
 
-    /// Whether it is [pending](Self::is_pending) although a side sent a RST after its FIN.
+    /// Whether the connection is [pending](Self::is_pending) although a side sent a RST after its
+    /// FIN.
     pub fn is_half_reset(&self) -> bool {
-        // The FIN of the peer makes a RST after a FIN a normal end again.
+        // A FIN of the peer makes a RST after a FIN a normal end.
         let reset = |e: &Endpoint| {
             matches!(
                 (e.prev, e.state),
@@ -337,50 +342,52 @@ impl Tcp {
         self.is_pending() && self.side.iter().any(reset)
     }
 
-    /// Payload bytes that a side sent, in sequence space.
+    /// Payload bytes that a side sent, by sequence numbers.
     #[inline]
     pub fn size(&self, side: Dir) -> u64 {
         self.endpoint(side).size(self.endpoint(side.other()))
     }
 
-    /// The current state of both sides.
+    /// The current states and sizes of both sides.
     #[inline]
     pub fn view(&self) -> View {
         let [orig, resp] = &self.side;
         View { states: [orig.state, resp.state], sizes: [orig.size(resp), resp.size(orig)] }
     }
 
-    /// The sequence numbers behind what each side sent.
+    /// The sequence number after the last byte of each side.
     fn last_seqs(&self) -> [u32; 2] {
         self.side.each_ref().map(|end| end.last_seq)
     }
 
-    /// Reports both sides to a consumer that asks for it.
+    /// Reports the state of both sides to a consumer that observes.
     #[inline]
-    fn observed<C: Consumer>(&self, c: &mut C) {
+    fn report_view<C: Consumer>(&self, c: &mut C) {
         if C::OBSERVES {
             c.observe(&self.view());
         }
     }
 
-    /// Reports both sides to a consumer that did not see them before the segment, which changed neither yet.
+    /// Reports the state of both sides to a consumer that did not observe the segment yet. The
+    /// segment has changed neither side.
     #[inline]
-    fn observed_first<C: Consumer>(&self, c: &mut C) {
+    fn report_first_view<C: Consumer>(&self, c: &mut C) {
         if C::OBSERVES_FIRST {
             c.observe(&self.view());
         }
     }
 
-    /// Reports a step, and both sides before it, to a consumer that asks for it.
+    /// Reports a step, and before it the state of both sides, to a consumer that observes.
     #[inline]
-    fn stepped<C: Consumer>(&self, conn: &mut Conn, step: &Step<'_>, c: &mut C) {
+    fn report_step<C: Consumer>(&self, conn: &mut Conn, step: &Step<'_>, c: &mut C) {
         if C::OBSERVES {
             c.observe(&self.view());
             c.step(conn, step);
         }
     }
 
-    /// Reports that a connection is finished, if the close of a side that was `closed` before or not says so.
+    /// Reports that a connection is finished, if the close of a side, which was `closed` before or
+    /// not, finishes it.
     fn report_finished<C: Consumer>(
         &mut self,
         conn: &mut Conn,
@@ -403,12 +410,12 @@ impl Tcp {
             let deferred = std::mem::take(&mut self.deferred_report);
             if report || deferred {
                 self.is_finished = true;
-                self.stepped(conn, &Step::Finished { half }, c);
+                self.report_step(conn, &Step::Finished { half }, c);
             }
         }
     }
 
-    /// A segment failed its checksum: it is noted in the history and otherwise ignored.
+    /// Handles a segment with a wrong checksum: the history notes it, otherwise it is ignored.
     pub fn bad_checksum(&mut self, conn: &mut Conn, from: Dir, c: &mut impl Consumer) {
         let e = self.end(from);
         e.bad_checksums += 1;
@@ -433,12 +440,12 @@ impl Tcp {
         c: &mut impl Consumer,
     ) -> Dir {
         if c.observes() {
-            return self.watched_segment(conn, now, from, s, limits, c);
+            return self.observed_segment(conn, now, from, s, limits, c);
         }
         self.unobserved_segment(conn, now, from, s, limits, c)
     }
 
-    /// The same for a consumer that does not observe.
+    /// Like [`Self::segment`], for a consumer that does not observe.
     #[inline]
     pub fn unobserved_segment(
         &mut self,
@@ -456,9 +463,10 @@ impl Tcp {
         self.any_segment(conn, now, from, s, limits, c)
     }
 
-    /// The same, with a report of both sides before each other one, and a last one as they are afterwards.
+    /// Like [`Self::segment`], for a consumer that observes: reports the state of both sides before
+    /// each other report, and once more at the end.
     #[inline(never)]
-    fn watched_segment(
+    fn observed_segment(
         &mut self,
         conn: &mut Conn,
         now: Time,
@@ -468,17 +476,18 @@ impl Tcp {
         c: &mut impl Consumer,
     ) -> Dir {
         if self.is_plain(conn, from, s) {
-            // Most of them report nothing until the numbers are taken, so that one report of both sides is enough.
-            self.plain_segment(conn, now, from, s, limits, &mut Watched::<_, true>(c));
+            // Most plain segments report nothing before the sequence numbers are updated, so that
+            // the state is reported once.
+            self.plain_segment(conn, now, from, s, limits, &mut Observed::<_, true>(c));
             return from;
         }
         c.observe(&self.view());
-        let from = self.any_segment(conn, now, from, s, limits, &mut Watched::<_, false>(c));
+        let from = self.any_segment(conn, now, from, s, limits, &mut Observed::<_, false>(c));
         c.observe(&self.view());
         from
     }
 
-    /// Processes any segment, without assumptions.
+    /// Processes any segment, without the assumptions of the fast path.
     fn any_segment<C: Consumer>(
         &mut self,
         conn: &mut Conn,
@@ -507,7 +516,7 @@ impl Tcp {
         if s.flags.any(TcpFlags::SYN) {
             self.syn_weirds(conn, s, c);
             self.init_window(conn, from, s, c);
-            self.stepped(conn, &Step::Syn, c);
+            self.report_step(conn, &Step::Syn, c);
         }
         let e = self.end(from);
         let storm = (milliseconds(now).wrapping_sub(e.last_time) as i32) < limits.storm_within;
@@ -528,18 +537,18 @@ impl Tcp {
         let mut rel_ack = 0;
         if s.flags.any(TcpFlags::ACK) {
             if C::OBSERVES && sender.is_orig() && !self.first_acked {
-                self.see_first_ack(conn, from, c);
+                self.note_first_ack(conn, from, c);
             }
             rel_ack = self.process_ack(conn, from, s, c);
         }
         let advance = self.update_last_seq(conn, from, past, s, c);
         self.end(from).last_time = milliseconds(now);
-        self.observed(c);
+        self.report_view(c);
         let report = C::OBSERVES && self.is_close_reported(from, s);
         let attempt_end = limits.delays.attempt_from(now);
         let before = self.endpoint(from).state;
         let (from, do_close) = self.update_state(conn, attempt_end, from, s, advance, c);
-        self.observed(c);
+        self.report_view(c);
         if let Some(delay) = limits.delays.reset
             && (before, self.endpoint(from).state) == (State::Closed, State::Reset)
         {
@@ -550,7 +559,7 @@ impl Tcp {
         }
         let (seq, ack, last) = (rel_seq, rel_ack, self.last_seqs());
         let step = Step::Segment { from: sender, segment: s, seq, ack, last };
-        self.stepped(conn, &step, c);
+        self.report_step(conn, &step, c);
         self.first_seen[from.index()] = true;
         let data_seq = rel_seq.wrapping_add(u64::from(s.flags.any(TcpFlags::SYN)));
         if s.payload_len > 0 && !s.flags.any(TcpFlags::RST) && !underflow {
@@ -568,7 +577,7 @@ impl Tcp {
         from
     }
 
-    /// Whether the close that a segment may cause is reported as a proper end.
+    /// Whether the close that a segment may cause is reported as a normal end.
     fn is_close_reported(&self, from: Dir, s: &wire::Tcp<'_>) -> bool {
         let (fin, rst) = (s.flags.any(TcpFlags::FIN), s.flags.any(TcpFlags::RST));
         match self.endpoint(from).state {
@@ -579,21 +588,21 @@ impl Tcp {
         }
     }
 
-    /// Whether a RST from a side that sent nothing before refuses the connection.
+    /// Whether a RST from a side that sent nothing before rejects the connection.
     fn is_rejection(&self, from: Dir) -> bool {
         let peer = self.endpoint(from.other()).state;
         match from {
-            // A SYN-ACK was seen but no SYN: a backscatter scan.
+            // A SYN-ACK was seen but no SYN: backscatter of a scan.
             Dir::Orig => peer == State::Established,
             Dir::Resp => matches!(peer, State::SynSent | State::SynAckSent),
         }
     }
 
     #[cold]
-    fn see_first_ack(&mut self, conn: &mut Conn, from: Dir, c: &mut impl Consumer) {
+    fn note_first_ack(&mut self, conn: &mut Conn, from: Dir, c: &mut impl Consumer) {
         if matches!(self.endpoint(from).state, State::Established | State::SynSent) {
             self.first_acked = true;
-            self.stepped(conn, &Step::FirstAck, c);
+            self.report_step(conn, &Step::FirstAck, c);
         }
     }
 
@@ -620,7 +629,8 @@ impl Tcp {
         c.flipped(conn);
     }
 
-    /// Whether a segment shows that the SYN of its side was missed: it is the first of the side, and answers a SYN-ACK.
+    /// Whether a segment shows that the SYN of its side was missed: it is the first segment of the
+    /// side, and replies to a SYN-ACK.
     pub fn misses_syn(&self, from: Dir, s: &wire::Tcp<'_>) -> bool {
         let [own, peer] = [from, from.other()].map(|side| self.endpoint(side).state);
         let is_ack = s.flags.any(TcpFlags::ACK)
@@ -631,7 +641,7 @@ impl Tcp {
             && !self.first_seen[from.index()]
     }
 
-    /// Exchanges originator and responder on request of an analyzer.
+    /// Exchanges originator and responder at the request of an analyzer.
     pub fn flip_roles(&mut self, conn: &mut Conn, c: &mut impl Consumer) {
         self.flip(conn, c);
     }
@@ -673,8 +683,8 @@ impl Tcp {
             self.end(from).last_rst = rel;
         } else if s.payload_len > 0 || s.flags.any(TcpFlags::ACK) {
             if conn.history.as_bytes() == b"H" {
-                // It began with a SYN-ACK, which a stealth scan may send. Now that traffic follows,
-                // the sender of the SYN-ACK is the responder.
+                // The connection began with a SYN-ACK, which a stealth scan may send. Since traffic
+                // follows, the sender of the SYN-ACK is the responder.
                 conn.set_side_unmatched(Dir::Resp);
                 self.flip(conn, c);
                 conn.history.replace(b"^h");
@@ -714,7 +724,8 @@ impl Tcp {
         if peer.state == State::Inactive {
             let plain = !s.flags.any(TcpFlags::SYN | TcpFlags::FIN | TcpFlags::RST);
             let spoke = matches!(state, State::SynSent | State::SynAckSent | State::Established);
-            // Initializes as if its SYN had been seen, so that later numbers are relative to it.
+            // Initializes the state as if the SYN had been seen, so that later numbers are relative
+            // to it.
             let start = s.ack.wrapping_sub(1);
             peer.init(start, start);
             if plain && spoke && !conn.did_weird() {
@@ -722,12 +733,12 @@ impl Tcp {
             }
             return 1;
         }
-        self.take_ack(conn, from, s, c)
+        self.accept_ack(conn, from, s, c)
     }
 
-    /// Processes an acknowledgement once both sides' numbers are known.
+    /// Processes an acknowledgement when the initial numbers of both sides are known.
     #[inline]
-    fn take_ack(
+    fn accept_ack(
         &mut self,
         conn: &mut Conn,
         from: Dir,
@@ -737,7 +748,7 @@ impl Tcp {
         let peer = self.end(from.other());
         let (rel_ack, underflow) = peer.relative(s.ack, peer.ack_seq, peer.ack_wraps);
         if underflow {
-            self.observed_first(c);
+            self.report_first_view(c);
             c.weird(conn, "TCP_ack_underflow_or_misorder", "", "TCP");
             return 0;
         }
@@ -764,20 +775,20 @@ impl Tcp {
         let d = delta(past, e.last_seq);
         let jump = !(-TOO_LARGE_JUMP..=TOO_LARGE_JUMP).contains(&d);
         if s.flags.any(TcpFlags::SYN | TcpFlags::RST) && jump {
-            // Implausible.
+            // Implausible: ignored.
         } else if s.flags.any(TcpFlags::FIN) && e.last_seq == e.start_seq.wrapping_add(1) {
             e.advance_last(past); // only the SYN and FIN of more than 2 GB were seen
         } else if e.state == State::Reset {
             // Segments after a RST are implausible.
         } else {
-            self.take_seq(conn, from, past, s, c);
+            self.accept_seq(conn, from, past, s, c);
         }
         d
     }
 
     /// Updates the last sequence number from a plausible segment.
     #[inline]
-    fn take_seq(
+    fn accept_seq(
         &mut self,
         conn: &mut Conn,
         from: Dir,
@@ -794,7 +805,7 @@ impl Tcp {
             if is_power_of_ten(times) {
                 conn.note(from, b'T');
                 let what = Repeated::Retransmission;
-                self.stepped(conn, &Step::Repeated { what, from, times }, c);
+                self.report_step(conn, &Step::Repeated { what, from, times }, c);
             }
         }
     }
@@ -860,26 +871,26 @@ impl Tcp {
             return;
         }
         let e = self.end(from);
-        if e.stream.skips() {
+        if e.stream.is_abandoned() {
             return;
         }
         let acked = e.acked();
         let data = &s.payload[..s.payload_len as usize];
         if C::OBSERVES && c.compares() {
-            // A keep-alive of a connection of which nothing else was seen is none.
-            let least = if self.first_seen[from.other().index()] { 1 } else { 2 };
+            // A keep-alive is no data if nothing else of the connection was seen.
+            let min_len = if self.first_seen[from.other().index()] { 1 } else { 2 };
             self.end(from).stream.compare(seq, data, acked, |first, again| {
-                if first.len() >= least {
+                if first.len() >= min_len {
                     c.differ(conn, first, again, s.flags.0);
                 }
             });
         }
-        // What the consumer does changes no number.
+        // The consumer does not change these numbers.
         let quiet = matches!(acked, 0 | 1);
         let e = self.end(from);
-        if e.stream.take_next(seq, data.len(), acked) {
+        if e.stream.accept_next(seq, data.len(), acked) {
             c.data(conn, from, data);
-            // Nothing is above a hole.
+            // No data is above a hole.
             let waiting = self.endpoint(from).stream.delivered_unacked();
             if !quiet && waiting <= limits.without_further_acks {
                 return;
@@ -892,14 +903,15 @@ impl Tcp {
             });
         }
         if quiet && self.size(from) > limits.initial_window {
-            self.end(from).stream.forget_delivered();
+            self.end(from).stream.stop_awaiting_acks();
         }
         let e = self.end(from);
         if quiet && e.stream.above_hole() > limits.above_hole_without_acks {
-            e.stream.give_up();
+            e.stream.abandon();
             c.weird(conn, "above_hole_data_without_any_acks", "", "TCP");
-        } else if e.stream.unacked() > limits.without_further_acks || e.stream.is_shattered() {
-            e.stream.give_up();
+        } else if e.stream.unacked() > limits.without_further_acks || e.stream.has_too_many_blocks()
+        {
+            e.stream.abandon();
             c.weird(conn, "excessive_data_without_further_acks", "", "TCP");
         }
     }
@@ -913,13 +925,13 @@ impl Tcp {
         }
     }
 
-    /// Checks whether the stream is complete once a side finished sending.
+    /// Checks whether the stream is complete after a side has finished sending.
     fn check_over<C: Consumer>(&mut self, conn: &mut Conn, side: Dir, limits: &Limits, c: &mut C) {
         if self.endpoint(side).data_pending(self.endpoint(side.other())) {
             return;
         }
         self.end(side).did_end = true;
-        self.stepped(conn, &Step::End(side), c);
+        self.report_step(conn, &Step::End(side), c);
         c.end(conn, side);
         if self.close_deferred {
             let pending = self.endpoint(side).data_pending(self.endpoint(side.other()));
@@ -937,7 +949,7 @@ impl Tcp {
     }
 }
 
-/// Time at the resolution of the storm check.
+/// Converts a time to the resolution of the storm check.
 fn milliseconds(t: Time) -> u32 {
     (t.as_nanos() / 1_000_000) as u32
 }

@@ -1,7 +1,7 @@
 //! The common case: data or an acknowledgement in the middle of a connection.
 //!
-//! Such a segment changes no state and begins and ends nothing, so most checks of [any
-//! segment](Tcp::any_segment) are unnecessary. The remaining steps are the same code, and a test
+//! Such a segment changes no state and neither begins nor ends a connection, so most checks of [any
+//! segment](Tcp::any_segment) are unnecessary. The remaining steps share their code, and a test
 //! compares both paths.
 
 use gannet_base::Dir;
@@ -19,8 +19,8 @@ use super::milliseconds;
 use crate::Conn;
 
 impl Tcp {
-    /// Whether both sides are in the middle of a connection, its beginning seen or not, and the
-    /// segment shows nothing that the side has not shown before.
+    /// Whether both sides are in the middle of a connection, with or without a seen handshake, and
+    /// the history already notes everything that the segment shows.
     #[inline]
     pub(super) fn is_plain(&self, conn: &Conn, from: Dir, s: &wire::Tcp<'_>) -> bool {
         let noted = if s.payload_len > 0 { bit::DATA } else { bit::ACK };
@@ -44,18 +44,18 @@ impl Tcp {
         let e = self.endpoint(from);
         let (rel_seq, underflow) = e.relative(s.seq, e.last_seq, e.seq_wraps);
         if underflow {
-            self.observed_first(c);
+            self.report_first_view(c);
             c.weird(conn, "TCP_seq_underflow_or_misorder", "", "TCP");
         }
         self.update_window(conn, from, s, c);
         conn.last = now;
         if C::OBSERVES && from.is_orig() && !self.first_acked {
-            self.see_first_ack(conn, from, c);
+            self.note_first_ack(conn, from, c);
         }
-        let rel_ack = self.take_ack(conn, from, s, c);
-        self.take_seq(conn, from, s.seq.wrapping_add(s.payload_len), s, c);
+        let rel_ack = self.accept_ack(conn, from, s, c);
+        self.accept_seq(conn, from, s.seq.wrapping_add(s.payload_len), s, c);
         self.end(from).last_time = milliseconds(now);
-        self.observed(c);
+        self.report_view(c);
         let peer = self.end(from.other());
         if peer.stream.is_new(rel_ack) {
             let bytes = rel_ack.saturating_sub(peer.stream.acknowledged());
@@ -70,7 +70,7 @@ impl Tcp {
             }
         }
         if C::OBSERVES && c.wants_segment(s) {
-            // Nothing changed since the consumer last saw both sides.
+            // Nothing changed since the state of both sides was reported.
             let (seq, ack, last) = (rel_seq, rel_ack, self.last_seqs());
             c.step(conn, &Step::Segment { from, segment: s, seq, ack, last });
         }

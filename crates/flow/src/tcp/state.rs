@@ -1,4 +1,4 @@
-//! State transitions of the sender of a segment.
+//! State transitions of the endpoint that sends a segment.
 
 use gannet_base::Dir;
 use gannet_base::Time;
@@ -29,8 +29,8 @@ impl Tcp {
         match e.state {
             State::Inactive if syn => e.init(s.seq, past),
             State::Inactive => {
-                // Initializes as if there had been a SYN; if the first packet was a retransmission,
-                // its start counts nevertheless.
+                // Initializes as if a SYN had been seen. If the first packet was a retransmission,
+                // its number still counts as the start.
                 e.init(s.seq.wrapping_sub(1), s.seq);
             }
             State::SynSent | State::SynAckSent if syn && s.seq != e.start_seq => {
@@ -38,7 +38,7 @@ impl Tcp {
                 c.weird(conn, "SYN_seq_jump", "", "");
             }
             State::Established | State::Partial if syn => {
-                // This SYN may be the one that opens the connection.
+                // This SYN may open the connection.
                 let jump = s.seq != e.start_seq;
                 e.init(s.seq, past);
                 if size > 0 {
@@ -48,7 +48,7 @@ impl Tcp {
                     c.weird(conn, "SYN_seq_jump", "", "");
                 }
             }
-            // The numbers come from a RST that may be forged.
+            // The numbers come from a RST, which may be forged.
             State::Reset if syn && e.prev == State::Inactive => e.init(s.seq, past),
             _ => {}
         }
@@ -65,11 +65,11 @@ impl Tcp {
         }
         e.prev = e.state;
         e.state = new;
-        self.observed(c);
+        self.report_view(c);
     }
 
     /// Updates the state; returns the direction after a possible flip, and whether the sender
-    /// closed. An attempt that the segment begins fails at `attempt_end`.
+    /// closed. If the segment begins an attempt, the attempt fails at `attempt_end`.
     pub(super) fn update_state(
         &mut self,
         conn: &mut Conn,
@@ -134,7 +134,7 @@ impl Tcp {
             do_close = true;
             let peer = self.endpoint(from.other()).state;
             if self.is_rejection(from) {
-                self.stepped(conn, &Step::Rejected, c);
+                self.report_step(conn, &Step::Rejected, c);
             } else if peer == State::Inactive {
                 c.weird(conn, "spontaneous_RST", "", "TCP");
             }
@@ -142,7 +142,7 @@ impl Tcp {
         if self.endpoint(from).state == State::Inactive {
             let peer = self.endpoint(from.other()).state;
             if !from.is_orig() && s.payload_len == 0 && self.side[0].state == State::SynSent {
-                // Some stacks acknowledge a SYN before they answer it.
+                // Some stacks acknowledge a SYN before they send a SYN-ACK.
             } else if s.flags.any(TcpFlags::ACK) && peer == State::Established {
                 // The SYN was missed; the rest of the handshake was seen.
                 if !self.first_seen[from.index()] {
@@ -154,7 +154,7 @@ impl Tcp {
             } else {
                 self.set_state(conn, from, State::Partial, c);
                 if peer == State::Partial {
-                    self.stepped(conn, &Step::Partial, c);
+                    self.report_step(conn, &Step::Partial, c);
                 }
             }
         }
@@ -178,7 +178,7 @@ impl Tcp {
                 c.weird(conn, "bad_SYN_ack", "", "TCP");
             }
         } else if peer_state == State::SynAckSent && s.seq == e.start_seq {
-            // SYN and SYN-ACK arrived in the wrong order.
+            // SYN and SYN-ACK were captured in the wrong order.
             conn.set_partial(false);
             conn.set_side_unmatched(Dir::Resp);
             self.flip(conn, c);
@@ -227,7 +227,7 @@ impl Tcp {
         }
         if s.flags.any(TcpFlags::RST) {
             self.set_state(conn, from, State::Reset, c);
-            self.stepped(conn, &Step::Reset, c);
+            self.report_step(conn, &Step::Reset, c);
             self.is_active = false;
             do_close = true;
         } else if s.payload_len > 0 {
@@ -266,7 +266,7 @@ impl Tcp {
             self.set_state(conn, from, State::Reset, c);
             do_close = true;
             if peer_state != State::Reset || peer_prev != State::Established {
-                self.stepped(conn, &Step::Reset, c);
+                self.report_step(conn, &Step::Reset, c);
                 self.is_active = false;
             }
         }

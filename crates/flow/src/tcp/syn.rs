@@ -2,7 +2,7 @@
 //!
 //! A flood of half-open connections consists of these. All other fields of [`Tcp`] follow from the
 //! SYN and from [`Conn`]. A connection is packed only if unpacking restores an equal state, which
-//! is checked each time.
+//! is checked for each.
 
 use std::mem::ManuallyDrop;
 
@@ -14,7 +14,7 @@ use super::life::Delays;
 use super::milliseconds;
 use crate::Conn;
 
-/// The facts of a SYN.
+/// The facts of a SYN that [`Tcp`] depends on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Syn {
     /// Its sequence number.
@@ -26,32 +26,32 @@ pub(crate) struct Syn {
 }
 
 impl Syn {
-    /// The SYN of a connection that consists of one SYN.
+    /// The SYN of a connection that consists of one SYN; `None` for other connections.
     #[inline]
-    pub(crate) fn of(tcp: &Tcp, conn: &Conn) -> Option<Self> {
+    pub(crate) fn from_connection(tcp: &Tcp, conn: &Conn) -> Option<Self> {
         let (orig, resp) = (&tcp.side[0], &tcp.side[1]);
         if orig.state != State::SynSent || resp.state != State::Inactive {
             return None;
         }
-        Self::tried(tcp, conn)
+        Self::from_originator(tcp, conn)
     }
 
-    /// The same for a connection whose originator sent a SYN, before the check.
+    /// Like [`Self::from_connection`], without the check that the restored state is equal.
     #[inline(never)]
-    fn tried(tcp: &Tcp, conn: &Conn) -> Option<Self> {
+    fn from_originator(tcp: &Tcp, conn: &Conn) -> Option<Self> {
         let (orig, resp) = (&tcp.side[0], &tcp.side[1]);
-        // The window scale option sets both sides' window marks.
-        let told = (orig.window_seq, resp.window_ack_seq) != (0, 0);
-        let scale = told.then_some(orig.window_scale);
+        // The window scale option sets `window_seq` and `window_ack_seq`.
+        let has_option = (orig.window_seq, resp.window_ack_seq) != (0, 0);
+        let scale = has_option.then_some(orig.window_scale);
         let syn = Self { seq: orig.start_seq, scale, closed: orig.zero_windows as u8 };
-        // It has no memory of its own that is to be dropped, which the compiler does not know.
+        // The value owns no allocation that must be dropped, which the compiler cannot prove.
         let unpacked = ManuallyDrop::new(syn.unpacked(conn));
         let is_all = unpacked.is_equal(tcp);
         debug_assert_eq!(is_all, syn.unpacked(conn) == *tcp);
         is_all.then_some(syn)
     }
 
-    /// The state after this SYN.
+    /// The state of a connection after this SYN.
     #[inline]
     pub(crate) fn unpacked(self, conn: &Conn) -> Tcp {
         let mut orig = Endpoint {
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_difference_in_any_field_keeps_the_whole_state() {
+    fn a_state_that_differs_in_any_field_is_not_packed() {
         let id = ConnId {
             orig_h: Addr::v4([10, 0, 0, 1]),
             orig_p: 1025,
@@ -136,21 +136,21 @@ mod tests {
             |e| e.bad_checksums = 1,
             |e| e.retransmissions = 1,
             |e| e.last_time ^= 1,
-            |e| e.stream.give_up(),
+            |e| e.stream.abandon(),
         ];
         for scale in [None, Some(0), Some(7)] {
             let syn = Syn { seq: 0xffff_fff0, scale, closed: 1 };
-            assert_eq!(Syn::of(&syn.unpacked(&conn), &conn), Some(syn));
+            assert_eq!(Syn::from_connection(&syn.unpacked(&conn), &conn), Some(syn));
             for (n, change) in changes.iter().enumerate() {
                 let mut tcp = syn.unpacked(&conn);
                 change(&mut tcp);
-                assert_eq!(Syn::of(&tcp, &conn), None, "{n}");
+                assert_eq!(Syn::from_connection(&tcp, &conn), None, "{n}");
             }
             for (n, change) in of_a_side.iter().enumerate() {
                 for side in 0..2 {
                     let mut tcp = syn.unpacked(&conn);
                     change(&mut tcp.side[side]);
-                    assert_eq!(Syn::of(&tcp, &conn), None, "{n} of side {side}");
+                    assert_eq!(Syn::from_connection(&tcp, &conn), None, "{n} of side {side}");
                 }
             }
         }

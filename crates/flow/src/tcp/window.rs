@@ -1,4 +1,4 @@
-//! Windows: their scale, when they close, and when they shrink.
+//! Receive windows: their scale, zero windows, and windows that shrink.
 
 use gannet_base::Dir;
 use gannet_wire as wire;
@@ -32,7 +32,7 @@ impl Tcp {
             if is_power_of_ten(times) {
                 conn.note(from, b'W');
                 let what = Repeated::ZeroWindow;
-                self.stepped(conn, &Step::Repeated { what, from, times }, c);
+                self.report_step(conn, &Step::Repeated { what, from, times }, c);
             }
         }
         let e = self.end(from);
@@ -50,7 +50,7 @@ impl Tcp {
             e.window_ack_seq = s.ack;
             e.window_seq = s.seq;
             if advance < 0 && advance.wrapping_neg() >= 1 << e.window_scale {
-                self.observed_first(c);
+                self.report_first_view(c);
                 c.weird(conn, "window_recision", "", "");
             }
         }
@@ -117,7 +117,7 @@ mod tests {
         let cases: [(&[u8], Option<u8>); 6] = [
             (&[2, 4, 5, 180, 1, 3, 3, 7], Some(7)),
             (&[3, 3, 7, 0], Some(7)),
-            // An option without room for its length, a length that does not fit, and no options.
+            // An option without space for its length, a length that does not fit, and no options.
             (&[3, 3, 7, 8], Some(7)),
             (&[3, 3, 7, 8, 10, 0], Some(7)),
             (&[3, 3, 7, 8, 0, 3, 3, 9], Some(7)),

@@ -5,7 +5,7 @@
 //! them all in order.
 
 use gannet_capture::Batch;
-use gannet_capture::BytesBehind;
+use gannet_capture::BytesAfter;
 use gannet_capture::Packet;
 use gannet_filter::Filter;
 use gannet_pipeline::extract::Message;
@@ -82,7 +82,7 @@ impl Work for GatherWorker {
         output.records.clear();
         output.more.clear();
         output.times.clear();
-        let (choice, beyond) = (&self.choice, batch.beyond(self.next_turn));
+        let (choice, beyond) = (&self.choice, batch.bytes_after(self.next_turn));
         // One loop for each task, so that the task is not checked for each packet.
         match (&choice.ports, &mut self.task) {
             (_, Task::Pick) => {
@@ -130,13 +130,13 @@ fn each(
     choice: &Choice,
     ports: &[u16],
     batch: Batch<'_>,
-    beyond: Option<BytesBehind<'_>>,
+    beyond: Option<BytesAfter<'_>>,
     more: &mut Vec<u32>,
     mut call: impl FnMut(u64, &Message<'_>),
 ) {
     for (place, packet) in batch.iter().enumerate() {
         if let Some(beyond) = &beyond {
-            beyond.fetch(place);
+            beyond.prefetch(place);
         }
         if !choice.wants_packet(&packet) {
             continue;

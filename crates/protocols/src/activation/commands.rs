@@ -135,13 +135,13 @@ impl Env {
                         self.pending.set(Tag::Pop3, usize::MAX);
                     }
                     "POP3::max_pending_commands" => self.pending.set(Tag::Pop3, max),
-                    "default_file_bof_buffer_size" => self.files.detect_from(max),
+                    "default_file_bof_buffer_size" => self.files.set_sniff_bytes(max),
                     "default_file_timeout_interval" => {
                         let nanos = i64::try_from(value).unwrap_or(i64::MAX);
-                        self.files.give_up_after(Interval::from_nanos(nanos));
+                        self.files.set_timeout(Interval::from_nanos(nanos));
                     }
-                    "Files::enable_reassembler" => self.files.reassemble(value != 0),
-                    "Files::reassembly_buffer_size" => self.files.hold_at_most(value),
+                    "Files::enable_reassembler" => self.files.set_reassembly(value != 0),
+                    "Files::reassembly_buffer_size" => self.files.set_max_buffered(value),
                     "dpd_ignore_ports" => activation.ignores_ports = value != 0,
                     "dpd_buffer_size" => activation.detection.set_bytes(max),
                     "dpd_max_packets" => activation.detection.set_chunks(value),

@@ -120,7 +120,7 @@ impl Analyze for Data {
             };
             // The control connection's row may already be written, and the next transfer active.
             let before = cx.env.files.mime_type(file);
-            let after = cx.env.files.settle_mime_type(file);
+            let after = cx.env.files.detect_mime_type(file);
             if before != after {
                 set_mime_type(cx, after);
             }

@@ -174,7 +174,7 @@ impl BodyFile {
             let from = s.from;
             s.cx.raise_handle_without_file(Tag::Http, from);
         }
-        let mime_type = s.cx.env.files.settle_mime_type(self.id);
+        let mime_type = s.cx.env.files.detect_mime_type(self.id);
         self.report_type(s, mime_type);
         s.cx.file_end(self.id);
         true
@@ -210,7 +210,7 @@ fn new_file(s: &mut Scope<'_, '_>, total_bytes: Option<u64>, fuid: Option<Uid>) 
     // Moved out until the file has started.
     let filename = s.exchanges.filename().map(std::mem::take);
     if let Some(fuid) = fuid {
-        s.cx.env.files.name_next(fuid);
+        s.cx.env.files.set_next_fuid(fuid);
     }
     let id = s.cx.file_start(FileStart {
         source: "HTTP",

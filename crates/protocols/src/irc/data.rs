@@ -122,7 +122,7 @@ impl Analyze for Data {
         }
         cx.raise_handle_without_file(Tag::IrcData, Dir::Orig);
         if let Some(file) = self.file.take() {
-            cx.env.files.settle_mime_type(file);
+            cx.env.files.detect_mime_type(file);
             self.log(cx, file);
             cx.file_end(file);
         } else {

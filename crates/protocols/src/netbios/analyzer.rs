@@ -220,7 +220,7 @@ mod tests {
         let mut h = Harness::new(Proto::Udp, 138);
         h.listen("netbios_");
         let mut a = Analyzer::new(&mut h.cx());
-        assert_eq!((h.conn.timeout(), h.conn.look_every), (Interval::from_secs(14), 15));
+        assert_eq!((h.conn.timeout(), h.conn.check_every), (Interval::from_secs(14), 15));
         let mut data = b"\x10\x0a\x12\x34\x0a\0\0\x01\0\x8a\0\x11\0\0abc".to_vec();
         for (length, contents) in [(17, 3), (18, 3), (0, 3)] {
             data[11] = length;

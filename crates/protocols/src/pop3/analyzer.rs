@@ -470,7 +470,7 @@ impl Files<'_, '_> {
             // Zeek identifies POP3 files only by their start time.
             let time = self.cx.now.as_nanos().to_be_bytes();
             let name = [self.cx.conn.uid.bits().to_be_bytes(), time].concat();
-            self.cx.env.files.name_next(self.cx.env.uids.named_file(&name));
+            self.cx.env.files.set_next_fuid(self.cx.env.uids.named_file(&name));
             self.cx.file_start(FileStart {
                 source: "POP3",
                 from: Dir::Resp,

@@ -83,7 +83,7 @@ impl<P: Program> Analyzer<P> {
             let seconds = cx.env.setting("rpc_timeout", UDP_SECONDS.into());
             // The connection ends at its first idle check.
             cx.conn.set_timeout(0);
-            cx.conn.look_every = u16::try_from(seconds).unwrap_or(u16::MAX).max(1);
+            cx.conn.check_every = u16::try_from(seconds).unwrap_or(u16::MAX).max(1);
         }
         Self { calls: BTreeMap::new(), sides: Default::default(), is_over: false }
     }

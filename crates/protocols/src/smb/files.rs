@@ -91,7 +91,7 @@ pub(super) fn data(
             }
             // The file keeps its identifier, however often it is opened, until it changes.
             let fuid = cx.env.uids.named_file(long.as_deref().unwrap_or(&key));
-            cx.env.files.name_next(fuid);
+            cx.env.files.set_next_fuid(fuid);
             let id = cx.file_start(FileStart { source: "SMB", from, ..FileStart::default() });
             cx.env.files.watch(id);
             cx.env.smb.files.insert(key, id);

@@ -69,7 +69,7 @@ pub(super) fn certificate(
     }
     cx.file_data(file, der);
     if !is_scripted {
-        let f = cx.env.files.mention(&mut cx.env.logs, file);
+        let f = cx.env.files.file_ref(&mut cx.env.logs, file);
         weirds(cx, fuid, f, der, certificate);
     }
     cx.file_end(file);

@@ -15,11 +15,11 @@ use crate::ip::Ip;
 use crate::ipv4;
 use crate::ipv6;
 
-/// Bytes of the header.
+/// Length of the header.
 const LEN: usize = 14;
-/// Frames must be longer than this.
+/// Frames up to this length, in bytes, are truncated.
 const TOO_SHORT: usize = 16;
-/// Bytes that FabricPath puts before the frame proper.
+/// Number of bytes that FabricPath adds before the Ethernet frame.
 const FABRIC_PATH_LEN: usize = 16;
 const FABRIC_PATH: u16 = 0x8903;
 
@@ -29,10 +29,11 @@ mod field {
     pub(super) const ETHERTYPE: usize = 12;
 }
 
-/// Layers down to the IP header of a [plain](plain_ipv4) packet, both counted.
+/// Number of layers down to the IP header of a [plain](plain_ipv4) packet, both included.
 pub const PLAIN_LAYERS: u8 = 2;
 
-/// The EtherType of IP right after the Ethernet header, and the bytes from there on; `None` for everything else.
+/// The EtherType of IP right after the Ethernet header, and the bytes after that header; `None` for
+/// all other frames.
 #[inline]
 fn direct_ip(data: &[u8]) -> Option<(u16, &[u8])> {
     if data.len() <= TOO_SHORT {
@@ -43,7 +44,7 @@ fn direct_ip(data: &[u8]) -> Option<(u16, &[u8])> {
     matches!(ethertype, IPV4 | IPV6).then_some((ethertype, inner))
 }
 
-/// A frame with IP right after the Ethernet header; `None` for everything else.
+/// Parses a frame with IP right after the Ethernet header; `None` for all other frames.
 #[inline]
 pub(super) fn direct(data: &[u8], wire_len: u32, depth: u8) -> Option<Frame<'_>> {
     let (_, inner) = direct_ip(data)?;
@@ -58,9 +59,10 @@ pub(super) fn direct(data: &[u8], wire_len: u32, depth: u8) -> Option<Frame<'_>>
     })
 }
 
-/// The IP headers of nearly all packets at once, and the bytes from there on: IPv4 without options, complete on the wire
-/// and no fragment, right behind an Ethernet header. The result is that of [`decode`](crate::decode()), without a fault
-/// up to the IP header, which is [`PLAIN_LAYERS`] deep. `None` for everything else.
+/// Parses the IP header of a plain packet: IPv4 without options, complete on the wire and not
+/// fragmented, right after an Ethernet header, as nearly all packets are. Also returns the bytes
+/// from the IP header on. The result is that of [`decode`](crate::decode()), without a fault up to
+/// the IP header, whose depth is [`PLAIN_LAYERS`]. `None` for all others.
 #[inline]
 pub fn plain_ipv4(data: &[u8], wire_len: u32, verify_checksum: bool) -> Option<(Ip<'_>, &[u8])> {
     let (ethertype, inner) = direct_ip(data)?;
@@ -71,7 +73,7 @@ pub fn plain_ipv4(data: &[u8], wire_len: u32, verify_checksum: bool) -> Option<(
     Some((ip, inner))
 }
 
-/// The same for IPv6 without extension headers.
+/// Like [`plain_ipv4`], for IPv6 without extension headers.
 #[inline]
 pub fn plain_ipv6(data: &[u8], wire_len: u32) -> Option<(Ip<'_>, &[u8])> {
     let (ethertype, inner) = direct_ip(data)?;
@@ -110,7 +112,7 @@ fn ethertype(kind: u16, inner: &[u8]) -> Step<'_> {
     }
 }
 
-/// What may follow the Ethernet header or a VLAN tag, other than (further) tags.
+/// The protocols that may follow the Ethernet header or a VLAN tag, besides (further) tags.
 pub(super) fn tagged(kind: u16, inner: &[u8]) -> Step<'_> {
     match kind {
         0x8847 => Step::Into(Kind::Mpls, inner),
@@ -121,8 +123,8 @@ pub(super) fn tagged(kind: u16, inner: &[u8]) -> Step<'_> {
     }
 }
 
-/// IEEE 802.3: a length in place of the EtherType, and a service access point in the first two
-/// bytes. `None` if those are missing.
+/// IEEE 802.3: a length instead of the EtherType, then two service access points. `None` if those
+/// are missing.
 pub(super) fn ieee8023(len: u16, inner: &[u8]) -> Option<Step<'_>> {
     let access = inner.first_chunk::<2>()?;
     let inner = bytes::cut(inner, usize::from(len));

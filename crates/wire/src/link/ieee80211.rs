@@ -1,4 +1,4 @@
-//! IEEE 802.11 data frames, and the radiotap header some captures put before them.
+//! IEEE 802.11 data frames, and the radiotap header that some captures have before them.
 
 use super::Frame;
 use super::Kind;
@@ -11,15 +11,15 @@ use crate::bytes;
 use crate::error::Error;
 use crate::error::Layer;
 
-/// Bytes of the header of a data frame with three addresses.
+/// Length of the header of a data frame with three addresses.
 const LEN: usize = 24;
 const ADDR_LEN: usize = 6;
 const QOS_LEN: usize = 2;
-/// Bytes of destination, source and length before each frame of an aggregate.
+/// Length of destination, source and length before each subframe of an aggregate.
 const SUBFRAME_LEN: usize = 14;
-/// Bytes of LLC and SNAP before the network layer.
+/// Length of LLC and SNAP before the network layer.
 const SNAP_LEN: usize = 8;
-/// LLC and SNAP of an EtherType that follows.
+/// LLC and SNAP header before an EtherType.
 const SNAP: [u8; 6] = [0xaa, 0xaa, 3, 0, 0, 0];
 
 mod field {
@@ -33,8 +33,8 @@ mod field {
     pub(super) const SUBFRAME_LEN: usize = 12;
 }
 
-/// Link types of captures whose 802.11 frames follow other headers than radiotap.
-mod behind {
+/// Link types whose 802.11 frames follow a header other than radiotap.
+mod prefix_type {
     /// AbsoluteValue Systems' header.
     pub(super) const AVS: u16 = 163;
     /// Per-packet information.
@@ -43,26 +43,26 @@ mod behind {
     pub(super) const PRISM: u16 = 119;
 }
 
-/// Bits of the frame control's first byte: control frames, data frames, those of them without data,
-/// and those with a QoS field.
+/// Bits of the first byte of frame control: control frame, data frame, data frame without data,
+/// data frame with a QoS field.
 const CONTROL: u8 = 0x04;
 const DATA: u8 = 0x08;
 const NO_DATA: u8 = 0x40;
 const QOS: u8 = 0x80;
-/// Bits of the second: to and from the distribution system, and encrypted.
+/// Bits of the second byte of frame control: to and from the distribution system, and encrypted.
 const TO_DS: u8 = 0x01;
 const FROM_DS: u8 = 0x02;
 const PROTECTED: u8 = 0x40;
-/// Bit of the QoS field: an aggregate follows.
+/// Bit of the QoS field: the payload is an aggregate (A-MSDU).
 const AGGREGATE: u8 = 0x80;
 
 /// Whether a captured frame passes `ip or not ip`, Zeek's default capture filter, as libpcap
 /// evaluates it.
 ///
-/// The filter passes every frame that it need not read to decide. For 802.11 it reads the type
-/// field of data frames, behind headers of several lengths, and a filter that reads beyond the
-/// captured bytes rejects the frame. So data frames that are truncated or have no data are rejected
-/// and report no fault.
+/// The filter passes every frame that it can decide without reading bytes. For 802.11 it reads the
+/// type field of data frames, which follow headers of several lengths, and a filter that reads
+/// beyond the captured bytes rejects the frame. So data frames that are truncated or have no data
+/// are rejected and report no fault.
 pub fn passes(link_type: u16, data: &[u8]) -> bool {
     let has = |n: usize| data.len() >= n;
     let little = || usize::from(bytes::u16_at(data, field::RADIOTAP_LEN).swap_bytes());
@@ -70,15 +70,15 @@ pub fn passes(link_type: u16, data: &[u8]) -> bool {
     let (header, start) = match link_type {
         link_type::IEEE802_11 => (0, 0),
         link_type::IEEE802_11_RADIO => (4, little()),
-        behind::AVS => (8, big(4)),
-        // The filter accepts only 802.11 frames behind this header.
-        behind::PPI if bytes::u32_at(data, 4) != 0x6900_0000 => return false,
-        behind::PPI => (8, little()),
+        prefix_type::AVS => (8, big(4)),
+        // The filter only accepts 802.11 frames after this header.
+        prefix_type::PPI if bytes::u32_at(data, 4) != 0x6900_0000 => return false,
+        prefix_type::PPI => (8, little()),
         // The first word may be that of an AVS header.
-        behind::PRISM if has(4) && bytes::u32_at(data, 0) & 0xffff_f000 == 0x8021_1000 => {
+        prefix_type::PRISM if has(4) && bytes::u32_at(data, 0) & 0xffff_f000 == 0x8021_1000 => {
             (8, big(4))
         }
-        behind::PRISM => (4, 0x90),
+        prefix_type::PRISM => (4, 0x90),
         _ => return true,
     };
     let Some(control) = data.get(start).filter(|_| has(header)) else { return false };
@@ -99,8 +99,8 @@ pub fn passes(link_type: u16, data: &[u8]) -> bool {
     has(end + SNAP_LEN)
 }
 
-/// Whether a radiotap header says that the 802.11 header is padded to four bytes; `None` where it
-/// is truncated. Like the filter, this reads no second word of present fields.
+/// Whether a radiotap header states that the 802.11 header is padded to a multiple of four bytes;
+/// `None` if it is truncated. Like the filter, this ignores a second word of present flags.
 fn is_padded(data: &[u8]) -> Option<bool> {
     const FLAGS: u8 = 0x02;
     const TIME: u8 = 0x01;
@@ -174,8 +174,8 @@ fn snap(data: &[u8]) -> Result<Step<'_>, Error> {
     Ok(network(bytes::u16_at(data, SNAP.len()), bytes::from(data, SNAP_LEN)))
 }
 
-/// The frames of an A-MSDU (IEEE 802.11-2016 §9.3.2.2), in order. The first invalid one ends the
-/// aggregate: the iterator yields its fault, then [`Error::InvalidSubframe`].
+/// The subframes of an A-MSDU (IEEE 802.11-2016 §9.3.2.2), in order. The first invalid one ends the
+/// aggregate: the iterator returns its fault, then [`Error::InvalidSubframe`].
 #[derive(Clone, Debug)]
 pub struct Subframes<'a> {
     outer: Frame<'a>,
@@ -230,8 +230,8 @@ impl<'a> Iterator for Subframes<'a> {
         };
         let at = self.whole_len - self.data.len() + SUBFRAME_LEN + SNAP_LEN;
         let rest = bytes::from(self.data, SUBFRAME_LEN + len);
-        // All frames but the last are padded to a multiple of four bytes. Like Zeek, this skips
-        // `len % 4` bytes.
+        // All subframes except the last one are padded to a multiple of four bytes. Like Zeek, this
+        // skips `len % 4` bytes.
         self.data = rest.get(len % 4..).unwrap_or(rest);
         match snap(inner) {
             Ok(Step::Network(network @ (Network::Ip(_) | Network::Arp(_)))) => {
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_of_no_interest() {
+    fn frames_without_network_layer() {
         let nothing = |f: &[u8]| link(105, f, f.len() as u32).unwrap().network == Network::Nothing;
         assert!(nothing(&header(0x80, 0, &[0; 9])));
         assert!(nothing(&header(DATA | NO_DATA, 0, &[0; 9])));
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_filter_lets_through() {
+    fn frames_that_the_filter_passes() {
         let ack = [0xd4, 0, 0, 0, 1, 2, 3, 4, 5, 6];
         let null = header(DATA | NO_DATA, 0, &[]);
         let data = header(DATA, 0, &IP);
@@ -304,8 +304,8 @@ mod tests {
             let long = [frame, &[0; 16]].concat();
             for n in 0..long.len() {
                 assert_eq!(passes(105, &long[..n]), n >= at_least, "{frame:?} {n}");
-                // Behind 12 bytes: flags that are clear, flags that say it is padded, and a time in
-                // front of those.
+                // After 12 bytes: flags that are clear, flags that state padding, and a time field
+                // before such flags.
                 for (fields, flags, padding) in [(0, 0, 0), (2, 0, 0), (2, 0x20, 2)] {
                     let padding = if at_least == 34 { padding } else { 0 };
                     let radio = [&[0, 0, 12, 0, fields, 0, 0, 0, flags, 0, 0, 0], &long[..n]];

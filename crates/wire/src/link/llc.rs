@@ -9,16 +9,16 @@ use crate::error::Layer;
 
 /// Offset of the destination service access point in an LLC header.
 const DESTINATION: usize = 0;
-/// Bytes of organisation and protocol after the LLC header.
+/// Length of OUI and protocol after the LLC header.
 const SNAP_LEN: usize = 5;
 
-/// Bytes of the LLC header, `None` if it is truncated: unnumbered frames have one byte of control,
+/// Length of the LLC header, `None` if it is truncated: unnumbered frames have one control byte,
 /// the others two.
 fn header_len(data: &[u8]) -> Option<usize> {
     data.get(2).map(|control| if control & 3 == 3 { 3 } else { 4 })
 }
 
-/// No service access point is dissected: the rest is the header.
+/// No service access point is dissected: the whole frame is returned.
 pub(super) fn step(data: &[u8]) -> Result<Step<'_>, Error> {
     match header_len(data) {
         Some(len) if len <= data.len() => {
@@ -38,7 +38,7 @@ pub(super) fn step_snap(data: &[u8]) -> Result<Step<'_>, Error> {
     }
     let kind = bytes::u16_at(data, llc + 3);
     let inner = bytes::from(data, llc + SNAP_LEN);
-    // Numbers are EtherTypes only in organisation 0.
+    // Protocol numbers are EtherTypes only for OUI 0.
     let organisation = bytes::u24_at(data, llc);
     if organisation != 0 {
         let ethertype = organisation << 16 | u32::from(kind);
@@ -47,7 +47,7 @@ pub(super) fn step_snap(data: &[u8]) -> Result<Step<'_>, Error> {
     Ok(network(kind, inner))
 }
 
-/// The payload would be IPX, which is not dissected.
+/// The payload is IPX, which is not dissected.
 pub(super) fn novell() -> Error {
     Error::NotDissected(Layer::Novell)
 }
@@ -57,8 +57,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn llc_leads_nowhere() {
-        // An unknown protocol is returned with its number and its bytes from the header on.
+    fn llc_is_not_dissected() {
+        // An unknown protocol is returned with its number and the bytes from the LLC header on.
         let other = step(&[0x42, 0x43, 3, 0]);
         let data = &[0x42, 0x43, 3, 0];
         assert!(

@@ -1,9 +1,9 @@
-//! The link layer: from a captured frame to the network layer it carries.
+//! The link layer: from a captured frame to its network layer.
 //!
-//! Every encapsulation has one file with a `step` function, which takes its bytes and returns what
-//! they contain. The loop in [`link_with`] calls step after step until it reaches IP, ARP or an
-//! unknown protocol. Ethernet that carries IP directly, nearly all traffic, does not enter the
-//! loop.
+//! Every encapsulation has one file with a `step` function, which parses its header and returns the
+//! kind of its payload. The loop in [`link_with`] calls step after step until it reaches IP, ARP or
+//! an unknown protocol. Ethernet that carries IP directly, which is nearly all traffic, does not
+//! enter the loop.
 
 mod ethernet;
 mod fddi;
@@ -30,8 +30,8 @@ use crate::bytes;
 use crate::error::Error;
 use crate::error::Layer;
 
-/// Link types of captures (the LINKTYPE_ and DLT_ numbers of tcpdump.org). Other types are read as
-/// bare IP.
+/// Link types of captures (the LINKTYPE_ and DLT_ numbers of tcpdump.org). Other types are treated
+/// as raw IP.
 pub mod link_type {
     /// BSD loopback, address family in the byte order of the capturing host.
     pub const NULL: u16 = 0;
@@ -43,7 +43,7 @@ pub mod link_type {
     pub const FDDI: u16 = 10;
     /// PPP in HDLC framing.
     pub const PPP_SERIAL: u16 = 50;
-    /// Bare IPv4 or IPv6.
+    /// Raw IPv4 or IPv6.
     pub const RAW: u16 = 101;
     /// IEEE 802.11.
     pub const IEEE802_11: u16 = 105;
@@ -64,39 +64,39 @@ pub(crate) const IPV6: u16 = 0x86dd;
 const ARP: u16 = 0x0806;
 const RARP: u16 = 0x8035;
 
-/// What a frame carries.
+/// The network layer of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Network<'a> {
     /// A payload announced as IP, of either version.
     Ip(&'a [u8]),
     /// ARP or RARP.
     Arp(&'a [u8]),
-    /// A network layer that is not dissected.
+    /// A network layer protocol that is not dissected.
     Other {
-        /// Its number: an EtherType, PPP protocol, address family or access point; after SNAP with
-        /// the organisation, truncated to 32 bits.
+        /// Its protocol number: an EtherType, PPP protocol, address family or access point; after
+        /// SNAP combined with the OUI, truncated to 32 bits.
         ethertype: u32,
         /// Its captured bytes.
         data: &'a [u8],
     },
-    /// Several frames in one (IEEE 802.11 A-MSDU): read them with [`Frame::subframes`].
+    /// Several frames in one (IEEE 802.11 A-MSDU): iterate with [`Frame::subframes`].
     Aggregate(&'a [u8]),
-    /// Nothing of interest: management, encryption, link control.
+    /// No network layer: management, encrypted or link control frames.
     Nothing,
 }
 
 /// A dissected link layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
-    /// What it carries, as captured, cut where the link layer states a length.
+    /// The captured network layer, cut if the link layer contains a length.
     pub network: Network<'a>,
     /// Bytes from the start of the network layer to the end of the frame on the wire.
     pub wire_len: u32,
-    /// Layers seen up to and including the network layer (see [`MAX_DEPTH`]).
+    /// Number of layers up to and including the network layer (see [`MAX_DEPTH`]).
     pub depth: u8,
-    /// Outermost VLAN.
+    /// VLAN id of the outermost tag.
     pub vlan: Option<u16>,
-    /// Second, or if there are more the innermost, VLAN.
+    /// VLAN id of the second tag, or of the innermost one if more follow.
     pub inner_vlan: Option<u16>,
     /// Link-layer source.
     pub src_mac: Option<[u8; 6]>,
@@ -105,7 +105,7 @@ pub struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// The frames of a [`Network::Aggregate`]; of any other frame, none.
+    /// The subframes of a [`Network::Aggregate`]; empty for any other frame.
     pub fn subframes(&self) -> Subframes<'a> {
         Subframes::new(self)
     }
@@ -171,7 +171,7 @@ enum Step<'a> {
     Stop(Network<'a>),
 }
 
-/// IP and ARP by their EtherType, as most encapsulations carry them.
+/// IP and ARP by their EtherTypes, which most encapsulations use.
 #[inline]
 fn network(ethertype: u16, data: &[u8]) -> Step<'_> {
     Step::Network(match ethertype {
@@ -181,7 +181,7 @@ fn network(ethertype: u16, data: &[u8]) -> Step<'_> {
     })
 }
 
-/// Reads the link layer of a frame of the given link type. `wire_len` is the frame's length on
+/// Dissects the link layer of a frame of the given link type. `wire_len` is the frame's length on
 /// the wire, in bytes.
 ///
 /// # Errors
@@ -191,18 +191,18 @@ pub fn link(link_type: u16, data: &[u8], wire_len: u32) -> Result<Frame<'_>, Err
     link_with(link_type, data, wire_len, 0, &mut |_| {})
 }
 
-/// Like [`link`], for a frame inside of `depth` layers. Reports the faults that do not stop the
-/// dissection to `odd`, in order.
+/// Like [`link`], for a frame that is nested in `depth` layers. Reports the faults that do not stop
+/// the dissection to `on_fault`, in packet order.
 ///
 /// # Errors
-/// The fault that stops the dissection, also for more than [`MAX_DEPTH`] layers.
+/// The fault that stops the dissection; [`Error::TooDeep`] for more than [`MAX_DEPTH`] layers.
 #[inline]
 pub fn link_with<'a>(
     link_type: u16,
     data: &'a [u8],
     wire_len: u32,
     depth: u8,
-    odd: &mut impl FnMut(Error),
+    on_fault: &mut impl FnMut(Error),
 ) -> Result<Frame<'a>, Error> {
     if link_type == link_type::ETHERNET
         && depth + 2 <= MAX_DEPTH
@@ -210,7 +210,7 @@ pub fn link_with<'a>(
     {
         return Ok(frame);
     }
-    walk(link_type, data, wire_len, depth, odd, &mut |_, _| {})
+    walk(link_type, data, wire_len, depth, on_fault, &mut |_, _| {})
 }
 
 /// Calls `layer` with each layer down to the network layer.
@@ -220,7 +220,8 @@ pub fn link_layers(link_type: u16, data: &[u8], layer: &mut impl FnMut(Layer)) {
     let _ = walk(link_type, data, data.len() as u32, 0, &mut |_| {}, layer);
 }
 
-/// The session of the outermost PPPoE header of a frame (RFC 2516, section 4), if the frame has one.
+/// The session id of the outermost PPPoE header of a frame (RFC 2516, section 4), if the frame has
+/// one.
 pub fn pppoe_session(link_type: u16, data: &[u8]) -> Option<u16> {
     let mut session = None;
     let layer = &mut |kind, header: &[u8]| {
@@ -228,7 +229,7 @@ pub fn pppoe_session(link_type: u16, data: &[u8]) -> Option<u16> {
             session = pppoe::session(header);
         }
     };
-    // A frame that is cut after this header has a session all the same.
+    // A frame that is truncated after this header has a session id nevertheless.
     let _ = walk(link_type, data, data.len() as u32, 0, &mut |_| {}, layer);
     session
 }
@@ -238,7 +239,7 @@ fn walk<'a>(
     data: &'a [u8],
     wire_len: u32,
     depth: u8,
-    odd: &mut impl FnMut(Error),
+    on_fault: &mut impl FnMut(Error),
     layer: &mut impl FnMut(Layer, &'a [u8]),
 ) -> Result<Frame<'a>, Error> {
     let mut frame = Frame {
@@ -255,7 +256,7 @@ fn walk<'a>(
         Some(kind) => Step::Into(kind, data),
         None => Step::Network(Network::Ip(data)),
     };
-    // Every turn goes one layer deeper, so MAX_DEPTH bounds the loop.
+    // Every iteration goes one layer deeper, so MAX_DEPTH bounds the loop.
     loop {
         if !matches!(step, Step::Stop(_)) {
             if frame.depth >= MAX_DEPTH {
@@ -285,12 +286,12 @@ fn walk<'a>(
             Kind::Pbb => pbb::step(inner)?,
             Kind::Ppp => ppp::step(inner)?,
             Kind::PppSerial => ppp::step_serial(inner)?,
-            Kind::Pppoe => pppoe::step(inner, odd)?,
+            Kind::Pppoe => pppoe::step(inner, on_fault)?,
             Kind::Radiotap => ieee80211::step_radiotap(inner)?,
             Kind::Sll => sll::step(inner, &mut frame)?,
             Kind::Sll2 => sll::step_2(inner, &mut frame)?,
             Kind::Snap => llc::step_snap(inner)?,
-            Kind::Vlan => vlan::step(inner, &mut frame, odd)?,
+            Kind::Vlan => vlan::step(inner, &mut frame, on_fault)?,
             Kind::VnTag => vntag::step(inner)?,
         };
     }
@@ -317,7 +318,7 @@ fn first(link_type: u16) -> Option<Kind> {
     })
 }
 
-/// Bytes of `whole` before `part`, which is a slice of it.
+/// Offset of `part` in `whole`, which contains it.
 fn offset(whole: &[u8], part: &[u8]) -> u32 {
     (part.as_ptr().addr().saturating_sub(whole.as_ptr().addr())) as u32
 }
@@ -356,11 +357,11 @@ mod tests {
         for _ in 0..40 {
             d.extend_from_slice(&[0x81, 0, 0, 1]);
         }
-        let mut odd = Vec::new();
-        let e = link_with(1, &d, d.len() as u32, 0, &mut |w| odd.push(w)).unwrap_err();
+        let mut faults = Vec::new();
+        let e = link_with(1, &d, d.len() as u32, 0, &mut |w| faults.push(w)).unwrap_err();
         assert_eq!(e, Error::TooDeep(Some(Layer::Vlan)));
-        // Twenty-five layers: one Ethernet, the rest tags, two of which are stored.
-        assert_eq!(odd, [Error::ThirdVlan; 22]);
+        // Twenty-five layers: one Ethernet header, and tags, two of which are stored.
+        assert_eq!(faults, [Error::ThirdVlan; 22]);
         let mut ip = vec![0; 12];
         ip.extend_from_slice(&[8, 0, 0x45, 0, 0, 20]);
         assert!(link_with(1, &ip, 18, 23, &mut |_| {}).is_ok());

@@ -6,7 +6,7 @@ use crate::bytes;
 use crate::error::Error;
 use crate::error::Layer;
 
-/// Bytes of one label stack entry.
+/// Length of a label stack entry.
 const LEN: usize = 4;
 const BOTTOM_OF_STACK: u8 = 0x01;
 

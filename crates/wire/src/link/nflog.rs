@@ -1,4 +1,4 @@
-//! Linux netfilter log (LINKTYPE_NFLOG): a header and typed values, one of them the packet.
+//! Linux netfilter log (LINKTYPE_NFLOG): a header, then attributes, one of which is the packet.
 
 use super::Network;
 use super::Step;
@@ -6,7 +6,7 @@ use crate::bytes;
 use crate::error::Error;
 use crate::error::Layer;
 
-/// Bytes of family, version and resource id, and of each value's length and type.
+/// Length of family, version and resource id; also length of each attribute's length and type.
 const LEN: usize = 4;
 const PAYLOAD: u16 = 9;
 /// Linux address families.
@@ -23,8 +23,8 @@ pub(super) fn step(mut data: &[u8]) -> Result<Step<'_>, Error> {
         return Err(Error::UnknownVersion(Layer::Nflog, version));
     }
     data = bytes::from(data, LEN);
-    // Lengths and types are in the byte order of the capturing host; libpcap swaps them to that of
-    // the reading host. Types are small numbers, so the first one shows the byte order.
+    // Lengths and types are in the byte order of the capturing host; libpcap converts them to that
+    // of the reading host. Types are small numbers, so the first one shows the byte order.
     let is_big = data.len() > LEN && (1..0x100).contains(&bytes::u16_at(data, 2));
     let number = |data: &[u8], at| {
         let big = bytes::u16_at(data, at);
@@ -45,7 +45,7 @@ pub(super) fn step(mut data: &[u8]) -> Result<Step<'_>, Error> {
         if len < LEN {
             return Err(Error::NflogValueTooShort);
         }
-        // The stated length leaves out the padding to four bytes.
+        // The length field does not include the padding to four bytes.
         let skip = len.next_multiple_of(4);
         if skip > data.len() {
             return Err(Error::NflogValueTooLong(skip, data.len()));
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_of_either_byte_order() {
+    fn both_byte_orders() {
         let d = [10, 0, 0, 0, 0, 5, 0, 1, 7, 0, 0, 0, 0, 6, 0, 9, 0x60, 1];
         assert!(matches!(step(&d), Ok(Step::Network(Network::Ip(&[0x60, 1])))));
         assert_eq!(error(&[2, 0, 0, 0, 0, 9, 0, 1, 0]), Error::NflogValueTooLong(12, 5));

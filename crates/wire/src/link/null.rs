@@ -1,4 +1,4 @@
-//! BSD loopback (LINKTYPE_NULL and LINKTYPE_LOOP): four bytes of address family.
+//! BSD loopback (LINKTYPE_NULL and LINKTYPE_LOOP): an address family in four bytes.
 
 use super::Network;
 use super::Step;
@@ -8,12 +8,12 @@ use crate::error::Layer;
 
 const LEN: usize = 4;
 
-/// The address family in little-endian order.
+/// Parses a header with the address family in little-endian order.
 pub(super) fn step(data: &[u8]) -> Result<Step<'_>, Error> {
     family(data, u32::swap_bytes)
 }
 
-/// The address family in network order.
+/// Parses a header with the address family in network byte order.
 pub(super) fn step_loop(data: &[u8]) -> Result<Step<'_>, Error> {
     family(data, |f| f)
 }
@@ -24,7 +24,7 @@ fn family(data: &[u8], order: impl Fn(u32) -> u32) -> Result<Step<'_>, Error> {
     }
     let inner = bytes::from(data, LEN);
     Ok(Step::Network(match order(bytes::u32_at(data, 0)) {
-        // AF_INET, and the AF_INET6 of NetBSD and OpenBSD, FreeBSD, and macOS.
+        // AF_INET, then AF_INET6 of NetBSD and OpenBSD, FreeBSD, and macOS.
         2 | 24 | 28 | 30 => Network::Ip(inner),
         other => Network::Other { ethertype: other, data: inner },
     }))

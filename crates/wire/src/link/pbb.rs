@@ -6,9 +6,9 @@ use crate::bytes;
 use crate::error::Error;
 use crate::error::Layer;
 
-/// Bytes of the tag with both customer addresses and the EtherType.
+/// Length of the tag with both customer addresses and the EtherType.
 const LEN: usize = 18;
-/// Where the customer's frame starts.
+/// Offset of the customer's frame.
 const CUSTOMER: usize = 4;
 
 pub(super) fn step(data: &[u8]) -> Result<Step<'_>, Error> {

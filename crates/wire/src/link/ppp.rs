@@ -1,4 +1,4 @@
-//! PPP (RFC 1661), bare or in HDLC-like framing (RFC 1662).
+//! PPP (RFC 1661), with or without HDLC-like framing (RFC 1662).
 
 use super::Kind;
 use super::Network;
@@ -7,7 +7,7 @@ use crate::bytes;
 use crate::error::Error;
 use crate::error::Layer;
 
-/// Bytes of the protocol field, and of HDLC address, control and protocol.
+/// Length of the protocol field, and of HDLC address, control and protocol.
 const LEN: usize = 2;
 const HDLC_LEN: usize = 4;
 
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn cut_headers() {
+    fn truncated_headers() {
         assert_eq!(link(9, &[0, 0x21], 2).unwrap_err(), Error::Truncated(Layer::Ppp));
         assert_eq!(link(9, &[0xff, 3, 0, 0x21], 4).unwrap_err(), Error::TruncatedHdlc);
         assert_eq!(link(50, &[0; 4], 4).unwrap_err(), Error::Truncated(Layer::PppSerial));

@@ -6,7 +6,7 @@ use crate::bytes;
 use crate::error::Error;
 use crate::error::Layer;
 
-/// Bytes of the header, and of header and PPP protocol.
+/// Length of the header, and of header and PPP protocol.
 const HEADER_LEN: usize = 6;
 const LEN: usize = 8;
 
@@ -16,22 +16,25 @@ mod field {
     pub(super) const PROTOCOL: usize = 6;
 }
 
-pub(super) fn step<'a>(data: &'a [u8], odd: &mut impl FnMut(Error)) -> Result<Step<'a>, Error> {
+pub(super) fn step<'a>(
+    data: &'a [u8],
+    on_fault: &mut impl FnMut(Error),
+) -> Result<Step<'a>, Error> {
     if data.len() <= LEN {
         return Err(Error::Truncated(Layer::Pppoe));
     }
     let stated = usize::from(bytes::u16_at(data, field::PAYLOAD_LEN));
     let captured = data.len() - HEADER_LEN;
     if stated < captured {
-        odd(Error::PppoeTooLong);
+        on_fault(Error::PppoeTooLong);
     } else if stated > captured {
-        odd(Error::PppoeTooShort);
+        on_fault(Error::PppoeTooShort);
     }
     let inner = bytes::cut(bytes::from(data, LEN), stated.saturating_sub(LEN - HEADER_LEN));
     Ok(ppp::ip_only(bytes::u16_at(data, field::PROTOCOL), inner))
 }
 
-/// The session of a whole header.
+/// The session id of a complete header.
 pub(super) fn session(data: &[u8]) -> Option<u16> {
     (data.len() >= HEADER_LEN).then(|| bytes::u16_at(data, field::SESSION))
 }
@@ -46,10 +49,10 @@ mod tests {
         let mut f = vec![0; 12];
         f.extend_from_slice(&[0x88, 0x64, 0x11, 0, 0, 1, 0, len, 0, 0x21]);
         f.extend_from_slice(inner);
-        let mut odd = Vec::new();
-        let v = link_with(1, &f, f.len() as u32, 0, &mut |w| odd.push(w)).unwrap();
+        let mut faults = Vec::new();
+        let v = link_with(1, &f, f.len() as u32, 0, &mut |w| faults.push(w)).unwrap();
         let Network::Ip(ip) = v.network else { panic!("no IP") };
-        (ip.to_vec(), odd)
+        (ip.to_vec(), faults)
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::bytes;
 use crate::error::Error;
 use crate::error::Layer;
 
-/// Offsets of the fields of a version.
+/// Field offsets of a header version.
 struct Layout {
     len: usize,
     src: usize,

@@ -8,7 +8,7 @@ use crate::bytes;
 use crate::error::Error;
 use crate::error::Layer;
 
-/// Bytes of tag control and the type of what follows.
+/// Length of tag control information and EtherType.
 const LEN: usize = 4;
 
 mod field {
@@ -21,7 +21,7 @@ const ID_MASK: u16 = 0x0fff;
 pub(super) fn step<'a>(
     data: &'a [u8],
     frame: &mut Frame<'a>,
-    odd: &mut impl FnMut(Error),
+    on_fault: &mut impl FnMut(Error),
 ) -> Result<Step<'a>, Error> {
     let truncated = Error::Truncated(Layer::Vlan);
     if data.len() <= LEN {
@@ -32,7 +32,7 @@ pub(super) fn step<'a>(
         frame.vlan = Some(id);
     } else {
         if frame.inner_vlan.is_some() {
-            odd(Error::ThirdVlan);
+            on_fault(Error::ThirdVlan);
         }
         frame.inner_vlan = Some(id);
     }
@@ -76,14 +76,14 @@ mod tests {
     #[test]
     fn a_third_tag_takes_the_place_of_the_second() {
         let f = tags(&[[0, 1, 0x81, 0], [0, 2, 0x81, 0], [0, 3, 8, 0]], &[0x45; 8]);
-        let mut odd = Vec::new();
-        let v = link_with(1, &f, f.len() as u32, 0, &mut |w| odd.push(w)).unwrap();
+        let mut faults = Vec::new();
+        let v = link_with(1, &f, f.len() as u32, 0, &mut |w| faults.push(w)).unwrap();
         assert_eq!((v.vlan, v.inner_vlan), (Some(1), Some(3)));
-        assert_eq!(odd, [Error::ThirdVlan]);
+        assert_eq!(faults, [Error::ThirdVlan]);
     }
 
     #[test]
-    fn tags_that_lead_nowhere() {
+    fn tags_without_a_known_protocol() {
         let e = |f: &[u8]| link(1, f, f.len() as u32).unwrap_err();
         assert_eq!(e(&tags(&[[0, 1, 8, 0]], &[])), Error::Truncated(Layer::Vlan));
         assert_eq!(e(&tags(&[[0, 1, 0, 40]], &[3])), Error::Truncated(Layer::Vlan));

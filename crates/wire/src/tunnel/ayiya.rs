@@ -6,22 +6,22 @@ use crate::bytes;
 use crate::error::Layer;
 use crate::protocol;
 
-/// Bytes before identity and signature.
+/// Length of the header before identity and signature.
 const MIN_LEN: usize = 8;
-/// Operation: forward what follows.
+/// Operation "forward": a packet follows.
 const FORWARD: u8 = 1;
 
 mod field {
-    /// Identity length as a power of two, identity type.
+    /// Identity length as a power of two, and identity type.
     pub(super) const IDENTITY: usize = 0;
-    /// Signature length in words, hash method.
+    /// Signature length in words, and hash method.
     pub(super) const SIGNATURE: usize = 1;
-    /// Authentication method, operation.
+    /// Authentication method and operation.
     pub(super) const OPERATION: usize = 2;
     pub(super) const NEXT: usize = 3;
 }
 
-/// Reads a UDP payload as AYIYA.
+/// Parses a UDP payload as AYIYA.
 ///
 /// # Errors
 /// A violation for a truncated header, [`Error::EmptyTunnel`](crate::Error::EmptyTunnel) if nothing follows it, and
@@ -46,8 +46,8 @@ pub fn ayiya(data: &[u8]) -> Result<Inner<'_>, Refusal<'_>> {
     })
 }
 
-/// Whether a UDP payload on any port looks like AYIYA: a SHA-1 signature of five words, made
-/// with a shared secret, on something to forward.
+/// Whether a UDP payload on any port looks like AYIYA: a forward operation with a SHA-1 signature
+/// of five words that was made with a shared secret.
 pub fn looks_like_ayiya(data: &[u8]) -> bool {
     data.get(1..3) == Some(&[0x52, 0x11])
 }

@@ -1,4 +1,4 @@
-//! Geneve (RFC 8926): any EtherType in UDP, with options.
+//! Geneve (RFC 8926): a payload of any EtherType in UDP, with options.
 
 use super::Inner;
 use super::Refusal;
@@ -6,12 +6,12 @@ use crate::bytes;
 use crate::error::Error;
 use crate::error::Layer;
 
-/// Bytes before the options, and of an option before its data.
+/// Length of the header before the options, and of an option before its data.
 const LEN: usize = 8;
 const OPTION_LEN: usize = 4;
 
 mod field {
-    /// Version (two bits) and length of the options in words.
+    /// Version (two bits) and length of the options in words (six bits).
     pub(super) const VERSION_LEN: usize = 0;
     pub(super) const PROTOCOL: usize = 2;
     pub(super) const VNI: usize = 4;
@@ -22,11 +22,11 @@ mod field {
 pub struct Geneve<'a> {
     /// Virtual network identifier, twenty-four bits.
     pub vni: u32,
-    /// EtherType of what it carries.
+    /// EtherType of the payload.
     pub protocol: u16,
-    /// What it carries.
+    /// The payload.
     pub inner: Inner<'a>,
-    /// Its options, as they are on the wire.
+    /// The encoded options.
     pub raw_options: &'a [u8],
 }
 
@@ -35,16 +35,16 @@ pub struct Geneve<'a> {
 pub struct GeneveOption<'a> {
     /// Namespace of the type.
     pub class: u16,
-    /// Whether endpoints that do not know it must drop the packet.
+    /// Whether endpoints that do not know the option must drop the packet.
     pub critical: bool,
-    /// Its type, without the bit of `critical`.
+    /// Option type, without the bit of `critical`.
     pub kind: u8,
-    /// Its data, a multiple of four bytes.
+    /// Option data, a multiple of four bytes.
     pub data: &'a [u8],
 }
 
 impl<'a> Geneve<'a> {
-    /// The options, up to the first that does not fit.
+    /// The options, up to the first one that does not fit.
     pub fn options(&self) -> impl Iterator<Item = GeneveOption<'a>> {
         let mut rest = self.raw_options;
         std::iter::from_fn(move || {
@@ -61,7 +61,7 @@ impl<'a> Geneve<'a> {
     }
 }
 
-/// Reads a UDP payload as Geneve.
+/// Parses a UDP payload as Geneve.
 ///
 /// # Errors
 /// A violation for truncated headers, [`Error::UnknownVersion`] for any version but 0, and
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_that_do_not_hold() {
+    fn invalid_headers() {
         let violation = |d| geneve(d).err();
         let cut = &PACKET[..7];
         assert_eq!(violation(cut), Some(Refusal::violation("Geneve header truncation", cut)));

@@ -8,14 +8,15 @@ use crate::error::Error;
 use crate::error::Layer;
 use crate::protocol;
 
-/// Bytes of flags, version and protocol.
+/// Length of flags, version and protocol.
 const MIN_LEN: usize = 4;
 const ETHERNET_LEN: usize = 14;
-/// Bytes of the ERSPAN header of type II, and of type III with and without its sub-header.
+/// Length of the ERSPAN header of type II, and of type III with and without its platform-specific
+/// subheader.
 const ERSPAN_2_LEN: usize = 8;
 const ERSPAN_3_LEN: usize = 12;
 const ERSPAN_3_SUB_LEN: usize = 8;
-/// Bytes of the PPP header in enhanced GRE.
+/// Length of the PPP header in enhanced GRE.
 const PPP_LEN: usize = 4;
 
 mod flag {
@@ -35,14 +36,14 @@ pub struct Gre<'a> {
     pub version: u8,
     /// The protocol type: an EtherType or one of its extensions.
     pub protocol: u16,
-    /// The key, if present (for version 1, payload length and call).
+    /// The key, if present; in version 1, payload length and call id.
     pub key: Option<u32>,
-    /// The payload. In version 0 a payload announced as IP is not checked.
+    /// The payload. In version 0, a payload announced as IP is not checked.
     pub inner: Inner<'a>,
 }
 
-/// Reads a GRE packet: an IP payload of protocol 47, or a UDP payload to port 4754. The
-/// addresses of a failure are those of the enclosing IP header.
+/// Parses a GRE packet: an IP payload of protocol 47, or a UDP payload to port 4754. Addresses in
+/// an error are those of the enclosing IP header.
 ///
 /// # Errors
 /// The fault that stops the dissection; for version 1 also those of [`ip_in_ip`](super::ip_in_ip()).
@@ -50,11 +51,11 @@ pub fn gre(data: &[u8]) -> Result<Gre<'_>, Error> {
     gre_with(data, &mut |_| {})
 }
 
-/// Like [`gre`], and reports the faults of IPv6 extension headers in version 1 to `odd`.
+/// Like [`gre`], and reports the faults of IPv6 extension headers in version 1 to `on_fault`.
 ///
 /// # Errors
 /// As [`gre`].
-pub fn gre_with<'a>(data: &'a [u8], odd: &mut impl FnMut(Error)) -> Result<Gre<'a>, Error> {
+pub fn gre_with<'a>(data: &'a [u8], on_fault: &mut impl FnMut(Error)) -> Result<Gre<'a>, Error> {
     let truncated = Error::Truncated(Layer::Gre);
     if data.len() < MIN_LEN {
         return Err(truncated);
@@ -65,7 +66,7 @@ pub fn gre_with<'a>(data: &'a [u8], odd: &mut impl FnMut(Error)) -> Result<Gre<'
     let len = header_len(flags);
     let carried = match version {
         0 => carried(data, flags, kind, len).ok_or(truncated)?,
-        1 if kind == 0x880b => Carried { skip: PPP_LEN, need: 0, what: Payload::Ppp },
+        1 if kind == 0x880b => Carried { skip: PPP_LEN, need: 0, payload: Payload::Ppp },
         1 => return Err(Error::EnhancedGreType(kind)),
         other => return Err(Error::UnknownVersion(Layer::Gre, other as u8)),
     };
@@ -80,7 +81,7 @@ pub fn gre_with<'a>(data: &'a [u8], odd: &mut impl FnMut(Error)) -> Result<Gre<'
         return Err(truncated);
     }
     let payload = bytes::from(data, start);
-    let inner = match carried.what {
+    let inner = match carried.payload {
         Payload::Ip => Inner::Ip(payload),
         Payload::Ethernet => Inner::Ethernet(payload),
         Payload::Ieee80211 => Inner::Ieee80211(payload),
@@ -90,7 +91,7 @@ pub fn gre_with<'a>(data: &'a [u8], odd: &mut impl FnMut(Error)) -> Result<Gre<'
                 0x0057 => protocol::IPV6,
                 _ => return Err(Error::GreWithoutIp),
             };
-            Inner::Ip(ip_in_ip_with(payload, protocol, odd)?)
+            Inner::Ip(ip_in_ip_with(payload, protocol, on_fault)?)
         }
     };
     let key_at = if flags & flag::CHECKSUM != 0 { MIN_LEN + 4 } else { MIN_LEN };
@@ -98,8 +99,8 @@ pub fn gre_with<'a>(data: &'a [u8], odd: &mut impl FnMut(Error)) -> Result<Gre<'
     Ok(Gre { version: version as u8, protocol: kind, key, inner })
 }
 
-/// Bytes of the header with the optional fields that the flags announce. Routing is deprecated
-/// and refused, so its length does not matter.
+/// Length of the header with the optional fields that the flags announce. Routing is deprecated and
+/// rejected, so its length does not matter.
 fn header_len(flags: u16) -> usize {
     let optional = [flag::CHECKSUM, flag::KEY, flag::SEQUENCE, flag::ACK];
     MIN_LEN + 4 * optional.iter().filter(|f| flags & **f != 0).count()
@@ -112,22 +113,23 @@ enum Payload {
     Ppp,
 }
 
-/// The payload of a GRE header: bytes to skip, and bytes required after them.
+/// The payload type of a GRE header, the number of bytes to skip, and the minimum number of bytes
+/// after them.
 struct Carried {
     skip: usize,
     need: usize,
-    what: Payload,
+    payload: Payload,
 }
 
 /// The payload of version 0; `None` if it is truncated.
 fn carried(data: &[u8], flags: u16, kind: u16, len: usize) -> Option<Carried> {
     let ethernet = |skip, more_than: usize| {
         let fits = data.len() > len + more_than;
-        fits.then_some(Carried { skip, need: ETHERNET_LEN, what: Payload::Ethernet })
+        fits.then_some(Carried { skip, need: ETHERNET_LEN, payload: Payload::Ethernet })
     };
     match kind {
         0x6558 => ethernet(0, ETHERNET_LEN),
-        // Type II has a sequence number and a header, type I neither.
+        // Type II has a sequence number and a header, type I has neither.
         0x88be if flags & flag::SEQUENCE != 0 => {
             ethernet(ERSPAN_2_LEN, ERSPAN_2_LEN + ETHERNET_LEN - 1)
         }
@@ -138,13 +140,13 @@ fn carried(data: &[u8], flags: u16, kind: u16, len: usize) -> Option<Carried> {
             ethernet(ERSPAN_3_LEN + sub, ERSPAN_3_LEN + sub + ETHERNET_LEN)
         }
         _ if is_aruba(kind) => {
-            (data.len() > len).then_some(Carried { skip: 0, need: 0, what: Payload::Ieee80211 })
+            (data.len() > len).then_some(Carried { skip: 0, need: 0, payload: Payload::Ieee80211 })
         }
-        _ => Some(Carried { skip: 0, need: 0, what: Payload::Ip }),
+        _ => Some(Carried { skip: 0, need: 0, payload: Payload::Ip }),
     }
 }
 
-/// Types that Aruba access points use for mirrored frames.
+/// Protocol types that Aruba access points use for mirrored frames.
 fn is_aruba(kind: u16) -> bool {
     kind == 0x9000 || (kind & 0x8200 == 0x8200 && kind & 0x000f == 0)
 }
@@ -219,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_that_are_refused() {
+    fn rejected_headers() {
         assert_eq!(error(&packet(0x0002, 0x0800, &v4())), Error::UnknownVersion(Layer::Gre, 2));
         assert_eq!(error(&packet(0x4000, 0x0800, &v4())), Error::GreRouting);
         assert_eq!(error(&packet(0x0008, 0x0800, &v4())), Error::GreFlags);

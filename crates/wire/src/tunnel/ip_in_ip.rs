@@ -1,32 +1,36 @@
-//! IPv4 and IPv6 right inside of IP (RFC 2003, RFC 2473, RFC 4213), and the check of such
-//! packets wherever a tunnel claims to carry one.
+//! IPv4 and IPv6 directly inside of IP (RFC 2003, RFC 2473, RFC 4213), and the check of the inner
+//! packet for all tunnels that announce IP.
 
 use crate::bytes;
 use crate::error::Error;
 use crate::ipv6;
 use crate::protocol;
 
-/// Why bytes are not an IP packet of the given version.
+/// Why bytes are not an IP packet of a given version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NotIp {
     /// Another version, or too few bytes for IPv4.
     Version,
-    /// Fewer bytes than the header says.
+    /// Fewer bytes than the length in the header.
     Short,
     /// More bytes than the header says.
     Long,
 }
 
-/// Whether `data` is a packet of IP protocol `protocol` (4 or 41) and of the stated length. Faults
-/// of IPv6 headers are reported in either case.
-pub(super) fn fit(data: &[u8], protocol: u8, odd: &mut impl FnMut(Error)) -> Result<(), NotIp> {
+/// Whether `data` is a packet of IP protocol `protocol` (4 or 41) with the length in its header.
+/// Faults of IPv6 headers are reported in either case.
+pub(super) fn fit(
+    data: &[u8],
+    protocol: u8,
+    on_fault: &mut impl FnMut(Error),
+) -> Result<(), NotIp> {
     let version = bytes::u8_at(data, 0) >> 4;
     let total = match protocol {
         protocol::IPV6 => {
             if data.len() < 40 {
                 return Err(NotIp::Short);
             }
-            ipv6::look(data, odd);
+            ipv6::report_faults(data, on_fault);
             if version != 6 {
                 return Err(NotIp::Version);
             }
@@ -42,8 +46,8 @@ pub(super) fn fit(data: &[u8], protocol: u8, odd: &mut impl FnMut(Error)) -> Res
     }
 }
 
-/// Checks the packet in an IP payload of protocol 4 or 41. The addresses of a failure are those
-/// of the enclosing header.
+/// Checks the inner packet of an IP payload of protocol 4 or 41. Addresses in an error are those of
+/// the enclosing header.
 ///
 /// # Errors
 /// [`Error::InnerVersion`], [`Error::InnerTooShort`] or [`Error::InnerTooLong`].
@@ -51,16 +55,16 @@ pub fn ip_in_ip(data: &[u8], protocol: u8) -> Result<&[u8], Error> {
     ip_in_ip_with(data, protocol, &mut |_| {})
 }
 
-/// Like [`ip_in_ip`], and reports the faults of the packet's IPv6 extension headers to `odd`.
+/// Like [`ip_in_ip`], and reports the faults of the inner packet's IPv6 extension headers to `on_fault`.
 ///
 /// # Errors
 /// As [`ip_in_ip`].
 pub fn ip_in_ip_with<'a>(
     data: &'a [u8],
     protocol: u8,
-    odd: &mut impl FnMut(Error),
+    on_fault: &mut impl FnMut(Error),
 ) -> Result<&'a [u8], Error> {
-    Err(match fit(data, protocol, odd) {
+    Err(match fit(data, protocol, on_fault) {
         Ok(()) => return Ok(data),
         Err(NotIp::Version) => Error::InnerVersion,
         Err(NotIp::Short) => Error::InnerTooShort,

@@ -1,13 +1,13 @@
 //! Tunnels: protocols that carry packets in packets.
 //!
-//! [`gre`] and [`ip_in_ip`] read IP payloads, the others UDP payloads. All return an [`Inner`] and
+//! [`gre`] and [`ip_in_ip`] parse IP payloads, the others UDP payloads. All return an [`Inner`] and
 //! do not dissect it: the caller does, counts the depth ([`crate::MAX_TUNNEL_DEPTH`]) and records
 //! the encapsulation.
 //!
-//! The wire length of a packet in [`gre`] and [`ip_in_ip`] is its captured length; for UDP tunnels
-//! the bytes that the capture lacks of the whole frame are added.
+//! The wire length of the inner packet of [`gre`] and [`ip_in_ip`] is its captured length; for UDP
+//! tunnels it also includes the bytes of the frame that were not captured.
 //!
-//! Where the tunnel's header announces IP, the inner packet is checked before it is dissected. This
+//! If the tunnel's header announces IP, the inner packet is checked before it is dissected. This
 //! check finds the faults of IPv6 extension headers, even if no dissection follows; the `_with`
 //! functions report them.
 //!
@@ -106,7 +106,7 @@ impl<'a> Inner<'a> {
         }
     }
 
-    /// The link type for [`crate::link`]; `None` for payloads that it does not read.
+    /// The link type for [`crate::link`]; `None` for payloads that it does not dissect.
     pub fn link_type(&self) -> Option<u16> {
         match self {
             Self::Ip(_) => Some(link_type::RAW),
@@ -116,7 +116,7 @@ impl<'a> Inner<'a> {
         }
     }
 
-    /// By EtherType; that of bridged Ethernet is 0x6558.
+    /// Selects the variant by EtherType; 0x6558 is bridged Ethernet.
     fn by_ethertype(protocol: u16, data: &'a [u8]) -> Self {
         match protocol {
             0x6558 => Self::Ethernet(data),
@@ -127,23 +127,24 @@ impl<'a> Inner<'a> {
     }
 }
 
-/// Why a UDP payload gives no packet.
+/// Why a UDP payload contains no inner packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal<'a> {
-    /// It is not this protocol: the caller should not try this tunnel on the connection again.
+    /// The payload is not this protocol: the caller should not try this tunnel on the connection
+    /// again.
     Violation {
         /// What is wrong.
         reason: Reason,
-        /// The bytes in question, as far as logs show them.
+        /// The bytes that logs show for the violation.
         data: &'a [u8],
-        /// A fault of the connection, to report only if the protocol was confirmed before.
+        /// A fault of the connection, which is only reported if the protocol was confirmed before.
         if_confirmed: Option<Error>,
     },
-    /// It is this protocol, but faulty.
+    /// The payload is this protocol, but invalid.
     Faulty {
         /// The fault.
         error: Error,
-        /// Whether the header was valid, so that the protocol is confirmed nevertheless.
+        /// Whether the header was valid, so that the protocol counts as confirmed.
         confirmed: bool,
     },
     /// A valid message that carries no packet.
@@ -151,8 +152,8 @@ pub enum Refusal<'a> {
 }
 
 impl<'a> Refusal<'a> {
-    /// Whether the payload ended within a field, or a field has no known length: the rest was not
-    /// read.
+    /// Whether the payload ends within a field, or the length of a field is unknown: then the rest
+    /// was not parsed.
     pub fn is_out_of_bound(&self) -> bool {
         let Self::Violation { reason, .. } = self else { return false };
         matches!(reason, Reason::OutOfBound { .. } | Reason::NoSuchElement)
@@ -180,21 +181,21 @@ impl<'a> Refusal<'a> {
     }
 }
 
-/// What is wrong with a payload; its `Display` is analyzer.log's `failure_reason`.
+/// The reason of a violation; its `Display` is the column `failure_reason` of analyzer.log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// Fixed words.
+    /// A fixed text.
     Text(&'static str),
-    /// A field that exceeds the data.
+    /// A field exceeds the data.
     OutOfBound {
         /// Record and field.
         field: &'static str,
-        /// Bytes it needs; negative where a computed length is too short.
+        /// Number of bytes it needs; negative if a computed length is too short.
         need: i64,
-        /// Bytes available.
+        /// Number of bytes available.
         have: usize,
     },
-    /// An information element of an unknown type that states no length.
+    /// An information element of an unknown type without a length field.
     NoSuchElement,
 }
 

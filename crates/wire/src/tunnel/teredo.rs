@@ -13,8 +13,8 @@ use crate::error::Layer;
 use crate::ipv6;
 use crate::protocol;
 
-/// Bytes of an origin indication, and of the fixed parts of an authentication header before and
-/// after its identifier and authentication value.
+/// Length of an origin indication, and of the fixed parts of an authentication header before and
+/// after client identifier and authentication value.
 const ORIGIN_LEN: usize = 8;
 const AUTH_HEAD_LEN: usize = 4;
 const AUTH_TAIL_LEN: usize = 9;
@@ -27,13 +27,13 @@ const PREFIX: [u8; 4] = [0x20, 0x01, 0, 0];
 pub struct Teredo<'a> {
     /// The IPv6 packet.
     pub inner: Inner<'a>,
-    /// The authentication header, if there is one.
+    /// The authentication header, if present.
     pub authentication: Option<Authentication<'a>>,
-    /// The origin indication, if there is one.
+    /// The origin indication, if present.
     pub origin: Option<Origin>,
-    /// Whether the packet is a bubble: headers, and nothing in them.
+    /// Whether the packet is a bubble: an IPv6 header without a payload.
     pub bubble: bool,
-    /// Whether bytes follow a bubble all the same.
+    /// Whether bytes follow a bubble nevertheless.
     pub bubble_with_payload: bool,
 }
 
@@ -44,7 +44,7 @@ impl Teredo<'_> {
     }
 }
 
-/// RFC 4380 §5.1.1, one-time authentication.
+/// An authentication header (RFC 4380 §5.1.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Authentication<'a> {
     /// Client identifier.
@@ -53,11 +53,11 @@ pub struct Authentication<'a> {
     pub value: &'a [u8],
     /// Nonce.
     pub nonce: u64,
-    /// Confirmation byte: non-zero asks the client for a new key.
+    /// Confirmation byte: nonzero if the client must get a new key.
     pub confirmation: u8,
 }
 
-/// The address of the client as its relay saw it (RFC 4380 §5.1.1).
+/// Address and port of the client as seen by its server (RFC 4380 §5.1.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin {
     /// Address, deobfuscated.
@@ -66,8 +66,8 @@ pub struct Origin {
     pub port: u16,
 }
 
-/// Reads a UDP payload as Teredo. Faults of invalid headers count only once the protocol is
-/// confirmed, which takes a packet in each direction.
+/// Parses a UDP payload as Teredo. Faults of invalid headers count only after the protocol was
+/// confirmed, by a packet in each direction.
 ///
 /// # Errors
 /// A violation: the payload is not Teredo.
@@ -75,18 +75,18 @@ pub fn teredo(data: &[u8]) -> Result<Teredo<'_>, Refusal<'_>> {
     teredo_with(data, &mut |_| {})
 }
 
-/// Like [`teredo`], and reports the faults of the packet's extension headers to `odd`.
+/// Like [`teredo`], and reports the faults of the packet's extension headers to `on_fault`.
 ///
 /// # Errors
 /// As [`teredo`].
 pub fn teredo_with<'a>(
     data: &'a [u8],
-    odd: &mut impl FnMut(Error),
+    on_fault: &mut impl FnMut(Error),
 ) -> Result<Teredo<'a>, Refusal<'a>> {
     let mut rest = data;
     let mut origin = None;
     let mut authentication = None;
-    // At most one header of each kind, so three turns.
+    // At most one header of each kind, so at most three iterations.
     let packet = loop {
         let shown = bytes::cut(data, rest.len());
         let bad = |fault: Option<Error>| Refusal::Violation {
@@ -123,7 +123,7 @@ pub fn teredo_with<'a>(
     let (next, payload_len) = ipv6::outline(packet);
     let bubble = next == protocol::NONE;
     let mut bubble_with_payload = false;
-    match fit(packet, protocol::IPV6, odd) {
+    match fit(packet, protocol::IPV6, on_fault) {
         Ok(()) => {}
         Err(NotIp::Long) if bubble && payload_len == 0 => {
             bubble_with_payload = true;
@@ -151,8 +151,8 @@ fn read_authentication(data: &[u8]) -> Option<(Authentication<'_>, &[u8])> {
     Some((Authentication { id, value, nonce, confirmation: tail[8] }, rest))
 }
 
-/// Whether a UDP payload on any port looks like Teredo: IPv6 between addresses of its prefix, or
-/// its headers with IPv6 after them.
+/// Whether a UDP payload on any port looks like Teredo: IPv6 between Teredo addresses, or Teredo
+/// headers followed by IPv6.
 pub fn looks_like_teredo(data: &[u8]) -> bool {
     let Some((&first, &second)) = data.first().zip(data.get(1)) else { return false };
     let ipv6 = first >> 4 == 6;
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_teredo() {
+    fn payloads_that_are_not_teredo() {
         let bad = |n, w| ("Bad Teredo encapsulation".to_string(), n, w);
         assert_eq!(reason(&[0]), bad(1, Some(Error::Truncated(Layer::Teredo))));
         assert_eq!(reason(&ORIGIN[..7]), bad(7, Some(Error::TruncatedTeredoOrigin)));

@@ -6,7 +6,7 @@ use crate::bytes;
 use crate::error::Layer;
 
 const LEN: usize = 8;
-/// The flag of a valid network identifier.
+/// Flag: the network identifier is valid.
 const VALID: u8 = 0x08;
 const VNI: usize = 4;
 
@@ -19,11 +19,11 @@ pub struct Vxlan<'a> {
     pub inner: Inner<'a>,
 }
 
-/// Reads a UDP payload as VXLAN.
+/// Parses a UDP payload as VXLAN.
 ///
 /// # Errors
-/// A violation for a header that is truncated or lacks the flag, and [`Error::EmptyTunnel`](crate::Error::EmptyTunnel) if
-/// nothing follows it.
+/// A violation if the header is truncated or lacks the flag, and
+/// [`Error::EmptyTunnel`](crate::Error::EmptyTunnel) if no payload follows.
 pub fn vxlan(data: &[u8]) -> Result<Vxlan<'_>, Refusal<'_>> {
     let Some((head, inner)) = data.split_first_chunk::<LEN>() else {
         return Err(Refusal::violation("VXLAN header truncation", data));
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_and_what_are_none() {
+    fn frames_and_rejected_payloads() {
         let p = [8, 0, 0, 0, 0, 1, 2, 0, 9];
         let v = vxlan(&p).unwrap();
         assert_eq!((v.vni, v.inner), (0x0102, Inner::Ethernet(&[9])));

@@ -1,18 +1,18 @@
-//! A chained dictionary, as analysers used to have: here to be compared with, nowhere else.
+//! A chained dictionary, as older analysers have: used for comparison only.
 //!
 //! A prime number of buckets, each a list of pointers to entries, each entry allocated by itself with its key in
-//! another allocation. At three entries a bucket the buckets double; the chains move over eight at a time, one
-//! step with each insertion or removal. Keys are bytes whatever they were. The hash is keyed.
+//! another allocation. At an average of three entries per bucket the number of buckets doubles; each insertion or removal
+//! then moves eight chains. All keys are stored as bytes. The hash is keyed.
 
 use std::hash::{BuildHasher, RandomState};
 
-/// Buckets of a small dictionary.
+/// Initial number of buckets.
 const BUCKETS: usize = 17;
 
-/// Entries a bucket at which buckets double.
+/// Average number of entries per bucket at which the number of buckets doubles.
 const DENSITY: usize = 3;
 
-/// Chains moved in one step.
+/// Number of chains moved per insertion or removal.
 const STEP: usize = 8;
 
 struct Entry {
@@ -21,16 +21,16 @@ struct Entry {
     value: u64,
 }
 
-/// Lists are made when the first entry comes, in pieces of ten pointers.
+/// A list is allocated with its first entry, and grows by ten pointers.
 type Chain = Option<Box<Vec<Box<Entry>>>>;
 
 /// The dictionary.
 #[derive(Default)]
 pub(super) struct Chained {
     buckets: Vec<Chain>,
-    /// Twice as many, while chains move over.
+    /// The table of twice the size, while chains move to it.
     larger: Vec<Chain>,
-    /// Chains moved so far.
+    /// Number of chains moved so far.
     moved: usize,
     len: usize,
     hasher: RandomState,

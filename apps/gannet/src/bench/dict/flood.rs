@@ -15,16 +15,16 @@ use super::mix;
 #[derive(Clone, Copy, Default)]
 struct Unkeyed;
 
-/// The known key.
-const KNOWN: u64 = 0x243f_6a88_85a3_08d3;
+/// The fixed key.
+const FIXED_KEY: u64 = 0x243f_6a88_85a3_08d3;
 
-static SHARED: SharedSeed = SharedSeed::from_u64(KNOWN);
+static SHARED: SharedSeed = SharedSeed::from_u64(FIXED_KEY);
 
 impl BuildHasher for Unkeyed {
     type Hasher = FoldHasher<'static>;
 
     fn build_hasher(&self) -> FoldHasher<'static> {
-        FoldHasher::with_seed(KNOWN, &SHARED)
+        FoldHasher::with_seed(FIXED_KEY, &SHARED)
     }
 }
 
@@ -33,14 +33,14 @@ impl TableHash for Unkeyed {}
 /// Pairs of numbers with the same hash without a key: the first half cancels the seed, and the rest
 /// is multiplied by zero.
 fn crafted(i: u64) -> (u64, u64) {
-    (KNOWN, i)
+    (FIXED_KEY, i)
 }
 
-fn chosen_by_chance(i: u64) -> (u64, u64) {
+fn random_pair(i: u64) -> (u64, u64) {
     (mix(i), mix(!i))
 }
 
-/// Nanoseconds to insert and to find `count` keys.
+/// Nanoseconds per key to insert and to find `count` keys.
 fn time<S: TableHash + Default>(count: u64, key: impl Fn(u64) -> (u64, u64)) -> [f64; 2] {
     let mut dict: Dict<(u64, u64), u64, S> = Dict::default();
     let per = |start: Instant| start.elapsed().as_nanos() as f64 / count as f64;
@@ -55,19 +55,19 @@ fn time<S: TableHash + Default>(count: u64, key: impl Fn(u64) -> (u64, u64)) -> 
     [insert, per(start)]
 }
 
-/// Prints what crafted keys cost with the key, and a few of them without.
+/// Prints the cost of crafted keys with a keyed hash, and of fewer ones with the fixed key.
 pub(super) fn run(out: &mut impl Write, count: usize, turns: usize) -> std::io::Result<()> {
-    let mut least = [[f64::INFINITY; 2]; 2];
+    let mut best = [[f64::INFINITY; 2]; 2];
     for _ in 0..turns.clamp(1, 5) {
         let costs = [
-            time::<KeyedHash>(count as u64, chosen_by_chance),
+            time::<KeyedHash>(count as u64, random_pair),
             time::<KeyedHash>(count as u64, crafted),
         ];
-        for (least, cost) in least.iter_mut().flatten().zip(costs.iter().flatten()) {
-            *least = least.min(*cost);
+        for (best, cost) in best.iter_mut().flatten().zip(costs.iter().flatten()) {
+            *best = best.min(*cost);
         }
     }
-    let [chance, flood] = least;
+    let [chance, flood] = best;
     let few = count.min(4000);
     let [insert, found] = time::<Unkeyed>(few as u64, crafted);
     writeln!(out, "\nns with {count} keys of 16 bytes: insert, found")?;

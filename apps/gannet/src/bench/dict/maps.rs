@@ -4,16 +4,16 @@ use gannet_dict::{ByteKey, Dict};
 
 use super::chained::Chained;
 
-/// A map from keys, given as `Q`, to 8-byte values. What implements it is inlined always: the maps themselves are
-/// measured, as a caller's loop has them.
+/// A map from keys, given as `Q`, to 8-byte values. Implementations are always inlined, so that the maps themselves are
+/// measured.
 pub(super) trait Map<Q: ?Sized>: Default {
     fn put(&mut self, key: &Q, value: u64);
     fn find(&self, key: &Q) -> bool;
     fn take(&mut self, key: &Q) -> bool;
 }
 
-/// hashbrown's own default hash, for all maps that let one choose it but the dictionary, whose own is the same with
-/// another way to its secret.
+/// hashbrown's default hash, for all maps with a choice of hash except the dictionary, which has the same hash with its own
+/// secret.
 pub(super) type Hash = hashbrown::DefaultHashBuilder;
 
 pub(super) type Brown<K> = hashbrown::HashMap<K, u64, Hash>;

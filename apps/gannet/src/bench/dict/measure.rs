@@ -1,13 +1,12 @@
 //! The measurement: N keys into a fresh map, all looked up, as many absent ones looked up, all removed.
 //!
-//! What else runs on the machine only ever adds time. So each figure is the least of many turns, and all maps take each
-//! turn one after another, so that a slow minute is slow for all. Every other turn goes the other way round: no map always
-//! has the memory that the same other one left.
+//! Other load on the machine only adds time. So each figure is the minimum of many rounds, and each round measures all maps
+//! one after another, so that a slow minute is slow for all. Every second round runs in the opposite order, so that no map
+//! always gets the memory that the same other map freed.
 //!
-//! Searches in maps that are larger than the second cache wait for one that other machines use, too, and may take twice as
-//! long from one millisecond to the next. So they are measured several times over in each turn; those in smaller maps
-//! are not, as processors learn by heart how they branch. For the same reason the pass that brings a map into the cache goes
-//! the other way round.
+//! Lookups in maps larger than the L2 cache wait for a cache that other machines share, and may take twice as long from one
+//! millisecond to the next. So they are measured several times in each round; lookups in smaller maps are not, since branch
+//! predictors learn them. For the same reason the pass that loads a map into the cache uses the opposite order.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -15,12 +14,12 @@ use std::time::Instant;
 use super::maps::Map;
 use crate::memory::bytes_of;
 
-/// Figures of one map at one size.
+/// The cost of one map at one size.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cost {
-    /// Bytes an entry, the map itself included.
+    /// Bytes per entry, including the map itself.
     pub(super) bytes: f64,
-    /// Nanoseconds an operation: insert, found, absent, remove.
+    /// Nanoseconds per operation: insert, lookup of a present key, lookup of an absent key, remove.
     pub(super) nanos: [f64; 4],
 }
 
@@ -31,16 +30,16 @@ pub(super) struct Keys<'k, Q: ?Sized> {
     pub(super) absent: Vec<&'k Q>,
 }
 
-/// Several maps of one kind, worked on together.
+/// Several maps of one type, measured together.
 struct Set<M> {
     maps: Vec<M>,
 }
 
-/// Lookups that no processor learns by heart.
-const UNLEARNT: usize = 20_000;
+/// Number of lookups beyond which branch predictors do not learn the sequence.
+const MIN_UNPREDICTED: usize = 20_000;
 
-/// Times at most that all keys are looked up in a turn, with the clock; the least counts.
-const PASSES: usize = 5;
+/// Maximum number of timed passes over all keys in a round; the minimum counts.
+const MAX_PASSES: usize = 5;
 
 /// Looks up the keys in all maps; returns how many were found. Not inlined: one loop for all
 /// callers.
@@ -49,24 +48,24 @@ fn find_all<Q: ?Sized, M: Map<Q>>(set: &Set<M>, keys: &[&Q]) -> usize {
     set.maps.iter().map(|map| keys.iter().filter(|k| map.find(k)).count()).sum()
 }
 
-/// The same, with the least nanoseconds that it took in several passes.
+/// Like [`find_all`], with the minimum nanoseconds of several passes.
 fn find_timed<Q: ?Sized, M: Map<Q>>(set: &Set<M>, keys: &[&Q]) -> (usize, f64) {
     // One untimed pass warms the cache. It uses the opposite order: a branch predictor that has
     // seen all keys in this order would know the next ten thousand searches, unlike in practice.
-    let other_way: Vec<_> = keys.iter().rev().copied().collect();
-    let found = black_box(find_all(set, &other_way));
-    let mut least = f64::INFINITY;
-    for _ in 0..(keys.len() / UNLEARNT).clamp(1, PASSES) {
+    let reversed: Vec<_> = keys.iter().rev().copied().collect();
+    let found = black_box(find_all(set, &reversed));
+    let mut best_of = f64::INFINITY;
+    for _ in 0..(keys.len() / MIN_UNPREDICTED).clamp(1, MAX_PASSES) {
         let start = Instant::now();
         let again = find_all(set, keys);
-        least = least.min(start.elapsed().as_nanos() as f64);
+        best_of = best_of.min(start.elapsed().as_nanos() as f64);
         assert!(again == found, "a map lost keys");
     }
-    (found, least)
+    (found, best_of)
 }
 
-/// One turn, with `copies` maps side by side.
-pub(super) fn turn<Q: ?Sized, M: Map<Q>>(keys: &Keys<'_, Q>, copies: usize) -> Cost {
+/// One round with `copies` maps.
+pub(super) fn round<Q: ?Sized, M: Map<Q>>(keys: &Keys<'_, Q>, copies: usize) -> Cost {
     let operations = (copies * keys.present.len()) as f64;
     let per = |start: Instant| start.elapsed().as_nanos() as f64 / operations;
     let mut set = Set { maps: (0..copies).map(|_| M::default()).collect() };
@@ -97,9 +96,9 @@ pub(super) fn turn<Q: ?Sized, M: Map<Q>>(keys: &Keys<'_, Q>, copies: usize) -> C
     }
 }
 
-/// The same round after round through all maps, one key at a time: with many maps no operation finds its memory in
-/// the cache.
-pub(super) fn rounds<Q: ?Sized, M: Map<Q>>(keys: &Keys<'_, Q>, copies: usize) -> Cost {
+/// Like [`round`], but each operation goes through all maps, one key at a time: with many maps every operation misses the
+/// cache.
+pub(super) fn interleaved_round<Q: ?Sized, M: Map<Q>>(keys: &Keys<'_, Q>, copies: usize) -> Cost {
     let operations = (copies * keys.present.len()) as f64;
     let per = |start: Instant| start.elapsed().as_nanos() as f64 / operations;
     let mut maps: Vec<M> = (0..copies).map(|_| M::default()).collect();
@@ -130,18 +129,18 @@ pub(super) fn rounds<Q: ?Sized, M: Map<Q>>(keys: &Keys<'_, Q>, copies: usize) ->
 }
 
 /// A function that measures one map once.
-pub(super) type Turn<'f> = (&'static str, Box<dyn FnMut() -> Cost + 'f>);
+pub(super) type Round<'f> = (&'static str, Box<dyn FnMut() -> Cost + 'f>);
 
-/// The least of each figure over `turns`, for all maps in turn.
-pub(super) fn least(mut maps: Vec<Turn<'_>>, turns: usize) -> Vec<(&'static str, Cost)> {
+/// The minimum of each figure over `rounds`, for all maps; each round measures all of them.
+pub(super) fn best_of(mut maps: Vec<Round<'_>>, rounds: usize) -> Vec<(&'static str, Cost)> {
     let mut best: Vec<Option<Cost>> = vec![None; maps.len()];
-    for number in 0..turns {
+    for number in 0..rounds {
         for at in 0..maps.len() {
             let at = if number % 2 == 0 { at } else { maps.len() - 1 - at };
             let (cost, best) = (maps[at].1(), &mut best[at]);
-            let least = best.get_or_insert(cost);
-            for (least, nanos) in least.nanos.iter_mut().zip(cost.nanos) {
-                *least = least.min(nanos);
+            let best_of = best.get_or_insert(cost);
+            for (best_of, nanos) in best_of.nanos.iter_mut().zip(cost.nanos) {
+                *best_of = best_of.min(nanos);
             }
         }
     }

@@ -1,10 +1,9 @@
 //! `gannet bench dict`: the clustered dictionary compared with other maps.
 //!
-//! The tables are those of the published comparison of Zeek's chained and clustered dictionaries: bytes an entry, and
+//! The tables are those of the published comparison of Zeek's chained and clustered dictionaries: bytes per entry, and
 //! nanoseconds to insert, find, miss and remove, by size, with 8-byte keys and with byte strings; and the same
-//! with many maps side by side, until no operation finds its memory in the cache. Then what that comparison does
-//! not ask: the slowest insertions (`latency`), batches out of the cache (`batch`), and keys crafted to
-//! collide (`flood`).
+//! with enough maps for every operation to miss the cache. In addition it measures what that comparison lacks: the slowest
+//! insertions (`latency`), batched lookups that miss the cache (`batch`), and keys crafted to collide (`flood`).
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -22,15 +21,15 @@ mod plot;
 
 use self::chained::Chained;
 use self::maps::{Brown, Clustered, Index, Map, Std};
-use self::measure::{Cost, Keys, Turn};
+use self::measure::{Cost, Keys, Round};
 
 /// Compare the clustered dictionary with hashbrown, indexmap, std's HashMap and a chained dictionary
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Also measure byte strings: the lines of this file, each once
+    /// Also measure byte strings: the distinct lines of this file
     #[arg(long, value_name = "FILE")]
     keys: Option<PathBuf>,
-    /// Also measure 1 to 100,000 maps side by side, until operations miss the cache
+    /// Also measure 1 to 100,000 maps at once, until operations miss the cache
     #[arg(long)]
     rounds: bool,
     /// Draw the tables by size into this file
@@ -39,12 +38,12 @@ pub(crate) struct Args {
     /// The largest size
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
     largest: usize,
-    /// Times each figure is taken; the least counts
+    /// Number of measurements of each figure; the minimum counts
     #[arg(long, value_name = "N", default_value_t = 4)]
     turns: usize,
 }
 
-/// Sizes of the comparison, and those between that most dictionaries have.
+/// The sizes of that comparison, and the small ones that most dictionaries have.
 const SIZES: [usize; 10] = [1, 2, 5, 10, 100, 1000, 10_000, 100_000, 1_000_000, 10_000_000];
 
 /// The rows of a table: the size, then the cost of each map.
@@ -86,12 +85,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Numbers without order, each once.
+/// Mixes a number: distinct results in random order.
 fn mix(i: u64) -> u64 {
     i.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(31).wrapping_mul(0xd6e8_feb8_6659_fd93)
 }
 
-/// The lines of a file, each once, without empty ones.
+/// The distinct non-empty lines of a file.
 fn read_keys(path: &Path) -> anyhow::Result<Vec<Vec<u8>>> {
     let text = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
     let mut seen = std::collections::HashSet::new();
@@ -115,31 +114,31 @@ fn keys_of<'k, K, Q: ?Sized>(
     }
 }
 
-fn turn<'f, Q: ?Sized, M: Map<Q>>(
+fn round<'f, Q: ?Sized, M: Map<Q>>(
     name: &'static str,
     keys: &'f Keys<'f, Q>,
     copies: usize,
-) -> Turn<'f> {
-    (name, Box::new(move || measure::turn::<Q, M>(keys, copies)))
+) -> Round<'f> {
+    (name, Box::new(move || measure::round::<Q, M>(keys, copies)))
 }
 
-fn number_maps<'f>(keys: &'f Keys<'f, u64>, copies: usize) -> Vec<Turn<'f>> {
+fn number_maps<'f>(keys: &'f Keys<'f, u64>, copies: usize) -> Vec<Round<'f>> {
     vec![
-        turn::<u64, Clustered<u64>>("clustered", keys, copies),
-        turn::<u64, Brown<u64>>("hashbrown", keys, copies),
-        turn::<u64, Index<u64>>("indexmap", keys, copies),
-        turn::<u64, Std<u64>>("std", keys, copies),
-        turn::<u64, Chained>("chained", keys, copies),
+        round::<u64, Clustered<u64>>("clustered", keys, copies),
+        round::<u64, Brown<u64>>("hashbrown", keys, copies),
+        round::<u64, Index<u64>>("indexmap", keys, copies),
+        round::<u64, Std<u64>>("std", keys, copies),
+        round::<u64, Chained>("chained", keys, copies),
     ]
 }
 
-fn bytes_maps<'f>(keys: &'f Keys<'f, [u8]>, copies: usize) -> Vec<Turn<'f>> {
+fn bytes_maps<'f>(keys: &'f Keys<'f, [u8]>, copies: usize) -> Vec<Round<'f>> {
     vec![
-        turn::<[u8], Clustered<ByteKey>>("clustered", keys, copies),
-        turn::<[u8], Brown<Box<[u8]>>>("hashbrown", keys, copies),
-        turn::<[u8], Index<Box<[u8]>>>("indexmap", keys, copies),
-        turn::<[u8], Std<Box<[u8]>>>("std", keys, copies),
-        turn::<[u8], Chained>("chained", keys, copies),
+        round::<[u8], Clustered<ByteKey>>("clustered", keys, copies),
+        round::<[u8], Brown<Box<[u8]>>>("hashbrown", keys, copies),
+        round::<[u8], Index<Box<[u8]>>>("indexmap", keys, copies),
+        round::<[u8], Std<Box<[u8]>>>("std", keys, copies),
+        round::<[u8], Chained>("chained", keys, copies),
     ]
 }
 
@@ -149,11 +148,11 @@ fn table<'k, Q: ?Sized + 'k>(
     args: &Args,
     largest: usize,
     keys_of: impl Fn(usize) -> Keys<'k, Q>,
-    maps: impl for<'f> Fn(&'f Keys<'f, Q>, usize) -> Vec<Turn<'f>>,
+    maps: impl for<'f> Fn(&'f Keys<'f, Q>, usize) -> Vec<Round<'f>>,
 ) -> anyhow::Result<Rows> {
     writeln!(
         out,
-        "{:>9} {:<10} {:>9} {:>8} {:>8} {:>8} {:>8}   beside hashbrown",
+        "{:>9} {:<10} {:>9} {:>8} {:>8} {:>8} {:>8}   relative to hashbrown",
         "entries", "map", "bytes/en", "insert", "found", "absent", "remove"
     )?;
     let mut rows = Vec::new();
@@ -162,16 +161,16 @@ fn table<'k, Q: ?Sized + 'k>(
     for size in sizes {
         let keys = keys_of(size);
         let copies = (4096 / size).clamp(1, 256);
-        // The smallest sizes take microseconds: they have many turns, so that they do not all fall
-        // into a moment when the processor is slow. So have those in a shared cache. Sizes in
-        // between have fewer, since branch predictors learn searches for a few thousand keys.
+        // The smallest sizes take microseconds: they have many rounds, so that not all of them fall
+        // into a moment when the processor is slow. So do sizes in the shared cache. Sizes in
+        // between have fewer, since branch predictors learn lookups of a few thousand keys.
         let turns = match size {
             ..=10 => 100,
             11..=10_000 => 20,
             _ => (1_600_000 / size).clamp(1, 20),
         };
         let turns = args.turns * turns;
-        let costs = measure::least(maps(&keys, copies), turns);
+        let costs = measure::best_of(maps(&keys, copies), turns);
         print(out, size, &costs)?;
         rows.push((size, costs));
     }
@@ -198,14 +197,17 @@ fn print(out: &mut impl Write, size: usize, costs: &[(&'static str, Cost)]) -> s
 fn rounds(out: &mut impl Write, turns: usize, keys: &Keys<'_, u64>) -> anyhow::Result<()> {
     for copies in [1, 10, 100, 1000, 10_000, 100_000] {
         let turns = turns * (10_000 / copies).clamp(1, 20);
-        let maps: Vec<Turn<'_>> = vec![
-            ("clustered", Box::new(|| measure::rounds::<_, Clustered<u64>>(keys, copies))),
-            ("hashbrown", Box::new(|| measure::rounds::<_, Brown<u64>>(keys, copies))),
-            ("indexmap", Box::new(|| measure::rounds::<_, Index<u64>>(keys, copies))),
-            ("std", Box::new(|| measure::rounds::<_, Std<u64>>(keys, copies))),
-            ("chained", Box::new(|| measure::rounds::<_, Chained>(keys, copies))),
+        let maps: Vec<Round<'_>> = vec![
+            (
+                "clustered",
+                Box::new(|| measure::interleaved_round::<_, Clustered<u64>>(keys, copies)),
+            ),
+            ("hashbrown", Box::new(|| measure::interleaved_round::<_, Brown<u64>>(keys, copies))),
+            ("indexmap", Box::new(|| measure::interleaved_round::<_, Index<u64>>(keys, copies))),
+            ("std", Box::new(|| measure::interleaved_round::<_, Std<u64>>(keys, copies))),
+            ("chained", Box::new(|| measure::interleaved_round::<_, Chained>(keys, copies))),
         ];
-        print(out, copies, &measure::least(maps, turns))?;
+        print(out, copies, &measure::best_of(maps, turns))?;
     }
     Ok(())
 }

@@ -1,11 +1,11 @@
-//! The tables as pictures: one panel for each figure, one line for each map.
+//! The tables as an SVG picture: one panel for each figure, one line for each map.
 
 use std::fmt::Write;
 
 use super::Rows;
 use super::measure::Cost;
 
-/// Pixels of a panel's frame, and around it.
+/// Sizes of a panel's frame, and of the space around it, in pixels.
 const WIDTH: f64 = 300.0;
 const HEIGHT: f64 = 200.0;
 const LEFT: f64 = 56.0;
@@ -38,8 +38,8 @@ pub(super) fn draw(tables: &[(&'static str, Rows)]) -> String {
     for (at, (title, rows)) in tables.iter().enumerate() {
         let y = TOP + at as f64 * (HEIGHT + TOP + GAP);
         text(&mut svg, LEFT, y - 24.0, "start", &format!("{title}, by entries of a map"));
-        for (at, (what, figure)) in PANELS.iter().enumerate() {
-            panel(&mut svg, LEFT + at as f64 * (WIDTH + LEFT), y, what, rows, *figure);
+        for (at, (label, figure)) in PANELS.iter().enumerate() {
+            panel(&mut svg, LEFT + at as f64 * (WIDTH + LEFT), y, label, rows, *figure);
         }
     }
     if let Some((_, costs)) = tables.first().and_then(|(_, rows)| rows.first()) {
@@ -59,26 +59,26 @@ pub(super) fn draw(tables: &[(&'static str, Rows)]) -> String {
     svg
 }
 
-fn text(svg: &mut String, x: f64, y: f64, anchor: &str, what: &str) {
-    let _ = writeln!(svg, "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{what}</text>");
+fn text(svg: &mut String, x: f64, y: f64, anchor: &str, label: &str) {
+    let _ =
+        writeln!(svg, "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{label}</text>");
 }
 
 /// One figure: both axes by powers of ten.
-fn panel(svg: &mut String, x: f64, y: f64, what: &str, rows: &Rows, figure: fn(&Cost) -> f64) {
+fn panel(svg: &mut String, x: f64, y: f64, label: &str, rows: &Rows, figure: fn(&Cost) -> f64) {
     let _ = writeln!(
         svg,
         "<rect x=\"{x}\" y=\"{y}\" width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"none\" stroke=\"#999\"/>"
     );
-    text(svg, x + WIDTH / 2.0, y - 8.0, "middle", what);
+    text(svg, x + WIDTH / 2.0, y - 8.0, "middle", label);
     let figures = || rows.iter().flat_map(|(_, costs)| costs).map(|(_, cost)| figure(cost));
-    let least = figures().fold(f64::INFINITY, f64::min).max(0.1).log10();
-    let most = figures().fold(1.0, f64::max).log10();
-    let (least, most) = ((least * 2.0).floor() / 2.0, (most * 2.0).ceil() / 2.0);
+    let min = figures().fold(f64::INFINITY, f64::min).max(0.1).log10();
+    let max = figures().fold(1.0, f64::max).log10();
+    let (min, max) = ((min * 2.0).floor() / 2.0, (max * 2.0).ceil() / 2.0);
     let largest = rows.iter().map(|(size, _)| *size).max().unwrap_or(1).max(10) as f64;
     let x_of = |size: f64| x + 8.0 + (WIDTH - 16.0) * size.log10() / largest.log10();
-    let y_of = |value: f64| {
-        y + HEIGHT - HEIGHT * (value.max(0.1).log10() - least) / (most - least).max(0.5)
-    };
+    let y_of =
+        |value: f64| y + HEIGHT - HEIGHT * (value.max(0.1).log10() - min) / (max - min).max(0.5);
     for (size, _) in rows {
         let size = *size as f64;
         if size.log10().fract() == 0.0 {
@@ -87,7 +87,7 @@ fn panel(svg: &mut String, x: f64, y: f64, what: &str, rows: &Rows, figure: fn(&
         }
     }
     // 1, 3, 10, 30, ...
-    for half in (least * 2.0) as i32..=(most * 2.0) as i32 {
+    for half in (min * 2.0) as i32..=(max * 2.0) as i32 {
         let value = 10_f64.powf(f64::from(half) / 2.0);
         let at = y_of(value);
         let _ = writeln!(

@@ -21,32 +21,32 @@ use nix::sys::time::TimeValLike;
 
 use super::stages;
 
-/// What another program took.
+/// The cpu_time of another program, next to gannet's cpu_time of the same work.
 #[derive(Clone, Debug)]
 pub(super) struct OtherProgram {
     pub(super) trace: String,
-    /// The same for both.
+    /// The work that both do.
     pub(super) task: &'static str,
     pub(super) program: String,
-    /// Nanoseconds a packet.
+    /// Nanoseconds per packet of the other program.
     pub(super) nanos: f64,
-    /// What gannet took.
+    /// Nanoseconds per packet of gannet.
     pub(super) own: f64,
-    /// Both as the clock on the wall has them, where that was looked at.
+    /// Wall time of both per packet, where it was measured.
     pub(super) wall: Option<(f64, f64)>,
 }
 
 impl OtherProgram {
-    /// How many times gannet's time it took.
+    /// The ratio of its time to gannet's.
     pub(super) fn times(&self) -> f64 {
         self.nanos / self.own
     }
 }
 
-/// Reads a capture the given number of times, and prints packets and nanoseconds of each time: CPU
-/// and wall.
+/// Reads a capture the given number of times, and prints the packets and nanoseconds of each run: CPU
+/// and wall time.
 const SCRIPT: &str = r#"
-local file, layers, times, packed = arg[2], arg[3] == "layers", tonumber(arg[4]), arg[5]
+local file, layers, times, compression = arg[2], arg[3] == "layers", tonumber(arg[4]), arg[5]
 local ffi = require("ffi")
 require("dnsjit.core.receiver_h")
 ffi.cdef("long labs(long); struct gannet_ts { long s, ns; }; int clock_gettime(int, struct gannet_ts *);")
@@ -59,8 +59,8 @@ end
 local null = ffi.cast("core_receiver_t", ffi.C.labs)
 local sink = { receive = function() return null, nil end }
 for _ = 1, times do
-    local input = require(packed and "dnsjit.input.zmmpcap" or "dnsjit.input.mmpcap").new()
-    if packed then input[packed](input) end
+    local input = require(compression and "dnsjit.input.zmmpcap" or "dnsjit.input.mmpcap").new()
+    if compression then input[compression](input) end
     if input:open(file) ~= 0 then os.exit(1) end
     if layers then
         local layer = require("dnsjit.filter.layer").new()
@@ -75,8 +75,8 @@ for _ = 1, times do
 end
 "#;
 
-/// Processes that take longer are not repeated.
-const LONG: Duration = Duration::from_secs(5);
+/// Runs that take longer are not repeated.
+const MAX_REPEATED: Duration = Duration::from_secs(5);
 
 pub(super) fn run(
     out: &mut impl Write,
@@ -104,8 +104,8 @@ pub(super) fn run(
             "{trace:<18} {:<10} {:<28} {:>9.1} {:>9.1} {times:>8.2}",
             o.task, o.program, o.nanos, o.own
         )?;
-        if let Some((theirs, own)) = o.wall {
-            write!(out, " {theirs:>9.1} {own:>9.1} {:>8.2}", theirs / own)?;
+        if let Some((other, own)) = o.wall {
+            write!(out, " {other:>9.1} {own:>9.1} {:>8.2}", other / own)?;
         }
         writeln!(out)?;
     }
@@ -113,73 +113,73 @@ pub(super) fn run(
 }
 
 /// Whether a program can be started.
-fn is_there(program: &str) -> bool {
-    let there = Command::new(program).arg("--version").stdin(Stdio::null()).output().is_ok();
-    if !there {
+fn is_installed(program: &str) -> bool {
+    let installed = Command::new(program).arg("--version").stdin(Stdio::null()).output().is_ok();
+    if !installed {
         crate::terminal::Terminal::new(false).note(&format_args!("{program} is not installed"));
     }
-    there
+    installed
 }
 
-/// dnsjit, turn by turn with gannet.
+/// Measures dnsjit and gannet in alternation.
 fn readers(trace: &Path, folder: &Path, runs: usize) -> anyhow::Result<Vec<OtherProgram>> {
-    if !is_there("dnsjit") {
+    if !is_installed("dnsjit") {
         return Ok(Vec::new());
     }
     let script = folder.join("read.lua");
     std::fs::write(&script, SCRIPT).with_context(|| script.display().to_string())?;
     let name = name_of(trace);
-    let packed = packed(&name);
-    let input = if packed.is_some() { "zmmpcap" } else { "mmpcap" };
+    let compression = compression(&name);
+    let input = if compression.is_some() { "zmmpcap" } else { "mmpcap" };
     let mut all = Vec::new();
     for (task, how, program) in [
         ("reading", "records", format!("dnsjit {input}")),
         ("dissecting", "layers", format!("dnsjit {input}, filter.layer")),
     ] {
         let mut stage = stages::opened(task, trace);
-        let (mut theirs, mut own) = (Both::default(), Both::default());
+        let (mut other, mut own) = (CpuAndWall::default(), CpuAndWall::default());
         for _ in 0..runs.max(1) {
             let mut command = Command::new("dnsjit");
-            let command = command.arg(&script).arg(trace).args([how, "3"]).args(packed);
+            let command = command.arg(&script).arg(trace).args([how, "3"]).args(compression);
             let output = command.output()?;
-            theirs.extend(lines(&String::from_utf8_lossy(&output.stdout)));
+            other.extend(lines(&String::from_utf8_lossy(&output.stdout)));
             for _ in 0..3 {
                 own.extend([stage()?]);
             }
         }
-        let (Some(nanos), Some(wall)) = (least(theirs.0), least(theirs.1)) else {
-            let said = format!("dnsjit does not read {name}");
-            crate::terminal::Terminal::new(false).note(&said);
+        let (Some(nanos), Some(wall)) = (min(other.0), min(other.1)) else {
+            let output = format!("dnsjit does not read {name}");
+            crate::terminal::Terminal::new(false).note(&output);
             continue;
         };
-        let walls = Some(wall).zip(least(own.1));
-        let own = least(own.0).unwrap_or(f64::NAN);
+        let walls = Some(wall).zip(min(own.1));
+        let own = min(own.0).unwrap_or(f64::NAN);
         all.push(OtherProgram { trace: name.clone(), task, program, nanos, own, wall: walls });
     }
     Ok(all)
 }
 
-/// How a trace is compressed, as dnsjit calls it: it does not tell by itself.
-fn packed(name: &str) -> Option<&'static str> {
+/// The compression of a trace, by dnsjit's name: dnsjit does not detect it.
+fn compression(name: &str) -> Option<&'static str> {
     let suffixes = [(".gz", "gzip"), (".zst", "zstd"), (".lz4", "lz4"), (".xz", "lzma")];
     suffixes.iter().find(|(suffix, _)| name.ends_with(suffix)).map(|(_, called)| *called)
 }
 
 /// CPU and wall time of several runs.
-type Both = (Vec<f64>, Vec<f64>);
+type CpuAndWall = (Vec<f64>, Vec<f64>);
 
-/// Nanoseconds a packet of every line that the script printed: of CPU, and on the wall.
-fn lines(said: &str) -> Vec<(f64, f64)> {
+/// Nanoseconds per packet, CPU and wall time, of each line that the script printed.
+fn lines(output: &str) -> Vec<(f64, f64)> {
     let line = |l: &str| {
         let mut words = l.split_whitespace().map(str::parse::<f64>);
         let mut next = || words.next()?.ok();
         let (packets, cpu, wall) = (next()?, next()?, next()?);
         (packets > 0.0).then_some((cpu / packets, wall / packets))
     };
-    said.lines().filter_map(line).collect()
+    output.lines().filter_map(line).collect()
 }
 
-/// tcpdump and tshark compared with this program as a separate process.
+/// Compares tcpdump and tshark with gannet as a separate process.
 fn programs(trace: &Path, folder: &Path, runs: usize) -> anyhow::Result<Vec<OtherProgram>> {
     let gannet = std::env::current_exe()?;
     let logs = folder.join("logs");
@@ -188,7 +188,7 @@ fn programs(trace: &Path, folder: &Path, runs: usize) -> anyhow::Result<Vec<Othe
     analysis.args(["analyze", "-C", "-q", "-o"]).arg(&logs).arg(trace);
     let mut all = Vec::new();
     for program in ["tcpdump", "tshark"] {
-        if !is_there(program) {
+        if !is_installed(program) {
             continue;
         }
         let mut command = Command::new(program);
@@ -196,21 +196,21 @@ fn programs(trace: &Path, folder: &Path, runs: usize) -> anyhow::Result<Vec<Othe
         if program == "tcpdump" {
             command.args(["-w", "/dev/null"]);
         }
-        let (mut theirs, mut own) = (Vec::new(), Vec::new());
+        let (mut other, mut own) = (Vec::new(), Vec::new());
         for _ in 0..runs.max(1) {
-            let Some(took) = cost(&mut command)? else {
-                let said = format!("{program} does not read {}", name_of(trace));
-                crate::terminal::Terminal::new(false).note(&said);
+            let Some(took) = cpu_time(&mut command)? else {
+                let output = format!("{program} does not read {}", name_of(trace));
+                crate::terminal::Terminal::new(false).note(&output);
                 break;
             };
-            theirs.push(took.as_nanos() as f64 / packets);
-            let ours = cost(&mut analysis)?.context("the analysis did not go well")?;
+            other.push(took.as_nanos() as f64 / packets);
+            let ours = cpu_time(&mut analysis)?.context("the analysis did not go well")?;
             own.push(ours.as_nanos() as f64 / packets);
-            if took > LONG {
+            if took > MAX_REPEATED {
                 break;
             }
         }
-        if let (Some(nanos), Some(own)) = (least(theirs), least(own)) {
+        if let (Some(nanos), Some(own)) = (min(other), min(own)) {
             let task = "analysis";
             let program = program.to_owned();
             all.push(OtherProgram { trace: name_of(trace), task, program, nanos, own, wall: None });
@@ -219,23 +219,23 @@ fn programs(trace: &Path, folder: &Path, runs: usize) -> anyhow::Result<Vec<Othe
     Ok(all)
 }
 
-/// CPU time of one run of a command, whose words are thrown away; `None` if it failed.
-fn cost(command: &mut Command) -> anyhow::Result<Option<Duration>> {
-    let before = children()?;
+/// CPU time of one run of a command, whose output is discarded; `None` if it failed.
+fn cpu_time(command: &mut Command) -> anyhow::Result<Option<Duration>> {
+    let before = children_cpu_time()?;
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let status = command.status().with_context(|| format!("{:?}", command.get_program()))?;
-    let took = children()?.saturating_sub(before);
+    let took = children_cpu_time()?.saturating_sub(before);
     Ok(status.success().then_some(took))
 }
 
-/// CPU time of all processes that were started here and have ended.
-fn children() -> anyhow::Result<Duration> {
+/// CPU time of all child processes that ended.
+fn children_cpu_time() -> anyhow::Result<Duration> {
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
     let micros = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
     Ok(Duration::from_micros(micros.unsigned_abs()))
 }
 
-fn least(mut all: Vec<f64>) -> Option<f64> {
+fn min(mut all: Vec<f64>) -> Option<f64> {
     all.sort_by(f64::total_cmp);
     all.first().copied()
 }
@@ -256,15 +256,15 @@ mod tests {
 
     #[test]
     fn suffixes_tell_of_compression() {
-        assert_eq!(packed("day.pcap.zst"), Some("zstd"));
-        assert_eq!(packed("day.pcap"), None);
+        assert_eq!(compression("day.pcap.zst"), Some("zstd"));
+        assert_eq!(compression("day.pcap"), None);
     }
 
     #[test]
     fn a_process_costs_time() {
         let mut busy = Command::new("sh");
         busy.args(["-c", "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done"]);
-        assert!(cost(&mut busy).unwrap() > Some(Duration::ZERO));
-        assert_eq!(cost(Command::new("sh").args(["-c", "exit 1"])).unwrap(), None);
+        assert!(cpu_time(&mut busy).unwrap() > Some(Duration::ZERO));
+        assert_eq!(cpu_time(Command::new("sh").args(["-c", "exit 1"])).unwrap(), None);
     }
 }

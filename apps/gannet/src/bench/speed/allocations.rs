@@ -1,7 +1,7 @@
-//! Allocations in steady state: those of the second half of fixed traffic.
+//! Allocations in steady state: those of the second half of generated traffic.
 //!
-//! In the first half tables and buffers grow to their size, and every kind of row opens its log.
-//! The allocations of the second half are the lasting cost of a packet or a conversation.
+//! In the first half tables and buffers grow to their size, and every log is opened.
+//! The allocations of the second half are the steady cost of packets and conversations.
 
 use std::io::Write;
 
@@ -12,7 +12,7 @@ use gannet_engine::Options;
 use super::traffic::Traffic;
 use crate::memory::allocations_of;
 
-/// Conversations, in thousands.
+/// Number of conversations, in thousands.
 const SIZE: usize = 1;
 
 /// Prints `KIND PACKETS ALLOCATIONS` for every kind of traffic, and for the mixture of all.
@@ -33,10 +33,10 @@ pub(crate) fn allocations() -> anyhow::Result<()> {
         while let Some(batch) = reader.next_batch()? {
             let len = batch.len() as u64;
             if seen >= total / 2 {
-                let (done, made) = allocations_of(|| engine.batch(&batch));
+                let (done, calls) = allocations_of(|| engine.batch(&batch));
                 done?;
                 counted += len;
-                allocations += made as u64;
+                allocations += calls as u64;
             } else {
                 engine.batch(&batch)?;
             }

@@ -5,17 +5,17 @@ use std::fmt::Write;
 use super::Figures;
 use super::against::OtherProgram;
 
-/// One object: the version, the stages, and what others took.
+/// One object: the version, the stages, and the costs of other programs.
 pub(super) fn render(all: &[Figures], others: &[OtherProgram]) -> String {
     let mut out =
         format!("{{\n  \"gannet\": {},\n  \"stages\": [", text(env!("CARGO_PKG_VERSION")));
     for (at, f) in all.iter().enumerate() {
-        let (least, most) = f.range();
+        let (min, max) = f.range();
         // Writing to a string does not fail.
         write!(
             out,
             "{}\n    {{\"group\": {}, \"name\": {}, \"packets\": {}, \"bytes\": {}, \
-             \"ns_per_packet\": {:.3}, \"least\": {least:.3}, \"most\": {most:.3}, \
+             \"ns_per_packet\": {:.3}, \"min\": {min:.3}, \"max\": {max:.3}, \
              \"wall_ns_per_packet\": {:.3}, \"packets_per_second\": {:.0}, \"gigabits_per_second\": {:.3}, \
              \"allocations_per_1000_packets\": {:.2}}}",
             if at == 0 { "" } else { "," },
@@ -87,10 +87,7 @@ mod tests {
         };
         let out = render(&[figures.clone(), figures], &[other]);
         assert!(out.contains(r#""name": "a \"b\".pcap""#), "{out}");
-        assert!(
-            out.contains("\"ns_per_packet\": 2.000, \"least\": 1.000, \"most\": 4.000"),
-            "{out}"
-        );
+        assert!(out.contains("\"ns_per_packet\": 2.000, \"min\": 1.000, \"max\": 4.000"), "{out}");
         assert!(out.contains("\"wall_ns_per_packet\": 1.500"), "{out}");
         assert!(out.contains("\"times_gannet\": 3.000"), "{out}");
         assert!(out.contains("\"gannet_wall_ns_per_packet\": 1.250}"), "{out}");

@@ -1,4 +1,4 @@
-//! One stage, measured.
+//! The measurement of one stage.
 
 use std::time::Duration;
 use std::time::Instant;
@@ -12,36 +12,36 @@ use crate::memory::allocations_of;
 /// The amount of work of one run of a stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Work {
-    /// Packets, or rows where rows are written.
+    /// Number of packets, or of rows where rows are written.
     pub(super) packets: u64,
-    /// Their bytes.
+    /// Number of bytes of these.
     pub(super) bytes: u64,
 }
 
 /// The cost of a stage.
 #[derive(Clone, Debug)]
 pub(super) struct Figures {
-    /// Which part of the way of a packet.
+    /// The group of stages, like `reading`.
     pub(super) group: &'static str,
-    /// What of it, or on what.
+    /// The stage, or the capture that it reads.
     pub(super) name: String,
-    /// Of one run.
+    /// The work of one run.
     pub(super) work: Work,
-    /// Allocations a thousand packets, of the first run: it sets up, too.
+    /// Allocations per thousand packets in the first run, including its set-up.
     pub(super) allocations: f64,
-    /// Nanoseconds a packet of every run, in order of size: CPU time of all threads.
+    /// CPU nanoseconds of all threads per packet, one for each run, sorted.
     pub(super) nanos: Vec<f64>,
-    /// Nanoseconds a packet as the clock on the wall has them: the median.
+    /// Median of the wall time per packet, in nanoseconds.
     pub(super) wall: f64,
 }
 
 impl Figures {
-    /// Nanoseconds a packet.
+    /// Median of the CPU time per packet, in nanoseconds.
     pub(super) fn median(&self) -> f64 {
         self.nanos.get(self.nanos.len() / 2).copied().unwrap_or(f64::NAN)
     }
 
-    /// The least and the most.
+    /// Minimum and maximum.
     pub(super) fn range(&self) -> (f64, f64) {
         let end = |n: Option<&f64>| n.copied().unwrap_or(f64::NAN);
         (end(self.nanos.first()), end(self.nanos.last()))
@@ -53,35 +53,35 @@ impl Figures {
         at(3).zip(at(1)).map_or(0.0, |(high, low)| (high - low) / self.median())
     }
 
-    /// Packets a second.
+    /// Packets per second.
     pub(super) fn rate(&self) -> f64 {
         1e9 / self.median()
     }
 
-    /// Gigabits a second.
+    /// Gigabits per second.
     pub(super) fn gigabits(&self) -> f64 {
         let bits = self.work.bytes as f64 * 8.0 / self.work.packets.max(1) as f64;
         bits / self.median()
     }
 }
 
-/// A run takes at least this long.
-const LONG_ENOUGH: Duration = Duration::from_millis(40);
+/// Minimum duration of a run: shorter stages are repeated.
+const MIN_DURATION: Duration = Duration::from_millis(40);
 
 /// Warms up, then measures `runs` times.
 pub(super) fn measure(stage: &mut Stage<'_>, runs: usize) -> anyhow::Result<Figures> {
-    let begun = spent();
+    let started = cpu_time();
     let (work, allocations) = allocations_of(|| (stage.run)());
     let work = work?;
-    let took = spent().saturating_sub(begun).max(Duration::from_micros(1));
-    let times = (LONG_ENOUGH.as_secs_f64() / took.as_secs_f64()).ceil().clamp(1.0, 1000.0) as u32;
+    let took = cpu_time().saturating_sub(started).max(Duration::from_micros(1));
+    let times = (MIN_DURATION.as_secs_f64() / took.as_secs_f64()).ceil().clamp(1.0, 1000.0) as u32;
     let (mut nanos, mut wall) = (Vec::new(), Vec::new());
     for _ in 0..runs.max(1) {
-        let (begun, clock) = (spent(), Instant::now());
+        let (started, clock) = (cpu_time(), Instant::now());
         for _ in 0..times {
             (stage.run)()?;
         }
-        let took = spent().saturating_sub(begun).as_nanos() as f64;
+        let took = cpu_time().saturating_sub(started).as_nanos() as f64;
         let packets = f64::from(times) * work.packets.max(1) as f64;
         nanos.push(took / packets);
         wall.push(clock.elapsed().as_nanos() as f64 / packets);
@@ -94,7 +94,7 @@ pub(super) fn measure(stage: &mut Stage<'_>, runs: usize) -> anyhow::Result<Figu
 }
 
 /// CPU time of the process so far.
-pub(super) fn spent() -> Duration {
+pub(super) fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
 }
@@ -126,15 +126,15 @@ mod tests {
             run: Box::new(|| {
                 count += 1;
                 // Other tests take time of the process, too.
-                let (begun, clock) = (spent(), Instant::now());
-                while spent().saturating_sub(begun).min(clock.elapsed()) < LONG_ENOUGH {}
+                let (started, clock) = (cpu_time(), Instant::now());
+                while cpu_time().saturating_sub(started).min(clock.elapsed()) < MIN_DURATION {}
                 Ok(Work { packets: 1, bytes: 1 })
             }),
         };
         let figures = measure(&mut stage, 2).unwrap();
         drop(stage);
         assert_eq!((figures.nanos.len(), count), (2, 3));
-        assert!(figures.median() >= LONG_ENOUGH.as_nanos() as f64);
-        assert!(figures.wall >= LONG_ENOUGH.as_nanos() as f64);
+        assert!(figures.median() >= MIN_DURATION.as_nanos() as f64);
+        assert!(figures.wall >= MIN_DURATION.as_nanos() as f64);
     }
 }

@@ -1,11 +1,11 @@
-//! The cost of each stage of a packet, and of all of them together.
+//! The cost of each stage of the analysis of a packet, and of all stages together.
 //!
-//! [`traffic`] makes captures in a folder of its own, [`stages`] lists what is measured on them, [`measure`] runs
+//! [`traffic`] generates captures in a temporary folder, [`stages`] lists the stages measured on them, [`measure`] runs
 //! a stage (once to warm up, while its allocations are counted, then several times), and [`report`] and [`plot`]
-//! show the [`Figures`]. [`against`] has others read the same traces.
+//! show the [`Figures`]. [`against`] runs other programs over the same traces.
 //!
-//! A run takes as long as it must to be measured well: short ones are repeated. Time is CPU time of the process
-//! over all its threads; with a packet is meant one that the stage reads, whatever it does with it.
+//! Short runs are repeated until they are long enough to be measured. Time is CPU time of all threads of the process.
+//! Packets are those that a stage reads, whatever it does with them.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -34,16 +34,16 @@ pub(crate) struct Args {
     /// Captures to measure besides generated traffic
     #[arg(value_name = "TRACE")]
     traces: Vec<PathBuf>,
-    /// Only stages whose name has this in it, like reading or protocol/dns; may be given again
+    /// Only stages whose name contains this, like reading or protocol/dns; may be given several times
     #[arg(long, value_name = "TEXT")]
     only: Vec<String>,
-    /// Times each stage is measured; the median counts
+    /// Number of measurements of each stage; the median counts
     #[arg(long, value_name = "N", default_value_t = 7)]
     runs: usize,
     /// Thousands of conversations of generated traffic
     #[arg(long, value_name = "N", default_value_t = 4)]
     size: usize,
-    /// Have dnsjit, tcpdump and tshark read the same traces, where they are installed
+    /// Also run dnsjit, tcpdump and tshark over the same traces, where they are installed
     #[arg(long)]
     against: bool,
     /// Write all figures into this file as JSON

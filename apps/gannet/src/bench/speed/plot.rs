@@ -1,4 +1,4 @@
-//! The figures as a picture: a bar for each stage, as long as the logarithm of its nanoseconds a packet.
+//! The figures as an SVG picture: a bar for each stage, whose length is the logarithm of its nanoseconds per packet.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ const LEFT: f64 = 330.0;
 const WIDTH: f64 = 560.0;
 const RIGHT: f64 = 90.0;
 const TOP: f64 = 40.0;
-/// Above a group.
+/// Space above a group.
 const GAP: f64 = 10.0;
 
 /// One colour for each group, from a palette for colour-blind readers.
@@ -19,10 +19,9 @@ const COLOURS: [&str; 7] =
 /// An SVG of all stages.
 pub(super) fn draw(all: &[Figures]) -> String {
     let ends = || all.iter().map(Figures::range).filter(|(a, b)| a.is_finite() && b.is_finite());
-    let least =
-        ends().map(|(a, _)| a).fold(f64::INFINITY, f64::min).clamp(0.1, 1e9).log10().floor();
-    let most = ends().map(|(_, b)| b).fold(1.0, f64::max).log10().ceil().max(least + 1.0);
-    let x = |nanos: f64| LEFT + WIDTH * (nanos.max(0.1).log10() - least).max(0.0) / (most - least);
+    let min = ends().map(|(a, _)| a).fold(f64::INFINITY, f64::min).clamp(0.1, 1e9).log10().floor();
+    let max = ends().map(|(_, b)| b).fold(1.0, f64::max).log10().ceil().max(min + 1.0);
+    let x = |nanos: f64| LEFT + WIDTH * (nanos.max(0.1).log10() - min).max(0.0) / (max - min);
     let mut groups: Vec<&str> = all.iter().map(|f| f.group).collect();
     groups.dedup();
     let bottom = TOP + all.len() as f64 * ROW + groups.len() as f64 * GAP;
@@ -32,8 +31,8 @@ pub(super) fn draw(all: &[Figures]) -> String {
          height=\"{height}\" font-family=\"sans-serif\" font-size=\"11\">\n\
          <rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
     );
-    text(&mut svg, LEFT, 20.0, "start", "nanoseconds a packet (median, least to most)");
-    for power in least as i32..=most as i32 {
+    text(&mut svg, LEFT, 20.0, "start", "nanoseconds a packet (median, min to max)");
+    for power in min as i32..=max as i32 {
         let at = x(10_f64.powi(power));
         let _ = writeln!(
             svg,
@@ -65,9 +64,10 @@ pub(super) fn draw(all: &[Figures]) -> String {
     svg
 }
 
-fn text(svg: &mut String, x: f64, y: f64, anchor: &str, what: &str) {
-    let what = what.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-    let _ = writeln!(svg, "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{what}</text>");
+fn text(svg: &mut String, x: f64, y: f64, anchor: &str, label: &str) {
+    let label = label.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    let _ =
+        writeln!(svg, "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{label}</text>");
 }
 
 fn short(nanos: f64) -> String {

@@ -1,4 +1,4 @@
-//! The figures as a table for people.
+//! The figures as a table.
 
 use std::io;
 use std::io::Write;
@@ -13,7 +13,7 @@ pub(super) fn head(out: &mut impl Write) -> io::Result<()> {
     )
 }
 
-/// One stage; a new group begins after an empty line.
+/// Writes one stage; an empty line precedes a new group.
 pub(super) fn line(out: &mut impl Write, f: &Figures, last: Option<&Figures>) -> io::Result<()> {
     if last.is_some_and(|l| l.group != f.group) {
         writeln!(out)?;
@@ -32,7 +32,7 @@ pub(super) fn line(out: &mut impl Write, f: &Figures, last: Option<&Figures>) ->
     out.flush()
 }
 
-/// A rate with a unit of thousands or millions.
+/// A rate in thousands or millions.
 fn rate(value: f64) -> String {
     if value >= 1e6 { format!("{:.2} M", value / 1e6) } else { format!("{:.1} k", value / 1e3) }
 }

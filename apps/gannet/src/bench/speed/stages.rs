@@ -31,10 +31,10 @@ use gannet_wire::Datagram;
 use gannet_wire::protocol;
 
 use super::measure::Work;
-use super::measure::spent;
+use super::measure::cpu_time;
 use super::traffic::Traffic;
 
-/// Something that can be run again and again.
+/// A stage: work that can be repeated.
 pub(super) struct Stage<'a> {
     pub(super) group: &'static str,
     pub(super) name: String,
@@ -56,14 +56,14 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// What filters are measured with: one that looks at a port, one at a bit, one at networks.
+/// The filters to measure: one of a port, one of a bit, one of networks.
 const FILTERS: [&str; 3] = [
     "udp port 53",
     "tcp[tcpflags] & tcp-syn != 0",
     "net 10.0.0.0/12 and not (port 80 or port 443)",
 ];
 
-/// All stages, in the order of the way of a packet.
+/// All stages, in the order in which a packet passes them.
 pub(super) fn all<'a>(traffic: &'a Traffic, traces: &'a [PathBuf]) -> Vec<Stage<'a>> {
     let mut all = reading(traffic);
     let logs = traffic.folder().join("logs");
@@ -83,7 +83,7 @@ pub(super) fn all<'a>(traffic: &'a Traffic, traces: &'a [PathBuf]) -> Vec<Stage<
         let logs = logs.clone();
         all.push(Stage::new("analysis", name, move || analyze(&traffic.mixed, &logs, format)));
     }
-    all.push(Stage::new("analysis", "no logs", || silent(&traffic.mixed)));
+    all.push(Stage::new("analysis", "no logs", || without_logs(&traffic.mixed)));
     all.extend(on_all_cores(&traffic.mixed, "", &logs));
     traces.iter().for_each(|trace| all.extend(of_trace(trace, &logs)));
     all
@@ -104,7 +104,7 @@ fn reading(traffic: &Traffic) -> Vec<Stage<'_>> {
 }
 
 /// One analysis with a thread for each core, and one analysis for each core at once: the latter is
-/// what the machine could do if dividing and merging cost nothing.
+/// the machine's limit if distribution and merging cost nothing.
 fn on_all_cores<'a>(path: &'a Path, of: &str, logs: &Path) -> Vec<Stage<'a>> {
     let cores = available_parallelism().map_or(1, NonZero::get);
     if cores == 1 {
@@ -113,15 +113,15 @@ fn on_all_cores<'a>(path: &'a Path, of: &str, logs: &Path) -> Vec<Stage<'a>> {
     let (dir, dirs) = (logs.to_owned(), logs.to_owned());
     vec![
         Stage::new("analysis", format!("{of}tsv, {cores} threads"), move || {
-            through(path, written(&dir, Format::Tsv)?, cores)
+            analyze_with(path, written(&dir, Format::Tsv)?, cores)
         }),
         Stage::new("analysis", format!("{of}tsv, {cores} at once"), move || {
-            at_once(path, &dirs, cores)
+            concurrently(path, &dirs, cores)
         }),
     ]
 }
 
-/// What a trace of the user's is measured for.
+/// The stages measured on a trace that the user named.
 fn of_trace<'a>(trace: &'a Path, logs: &Path) -> Vec<Stage<'a>> {
     let name = trace.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let (tsv, json) = (logs.to_owned(), logs.to_owned());
@@ -140,51 +140,51 @@ fn of_trace<'a>(trace: &'a Path, logs: &Path) -> Vec<Stage<'a>> {
     all
 }
 
-/// Hands every packet to `look`, which says what of it is to be kept from the optimiser.
-fn each(reader: &mut Reader, mut look: impl FnMut(&Packet<'_>) -> u64) -> anyhow::Result<Work> {
+/// Passes every packet to `inspect`, whose result is kept from the optimiser.
+fn each(reader: &mut Reader, mut inspect: impl FnMut(&Packet<'_>) -> u64) -> anyhow::Result<Work> {
     let (mut work, mut sum) = (Work::default(), 0_u64);
     while let Some(batch) = reader.next_batch()? {
         for packet in batch {
             work.packets += 1;
             work.bytes += packet.data.len() as u64;
-            sum = sum.wrapping_add(look(&packet));
+            sum = sum.wrapping_add(inspect(&packet));
         }
     }
     black_box(sum);
     Ok(work)
 }
 
-/// CPU and wall time of one reading of a trace, or of one dissection, in nanoseconds a packet. As those who measure
-/// themselves do, it opens the trace before the clock starts, and closes it after it stopped.
+/// CPU and wall time of reading or dissecting a trace once, in nanoseconds per packet. The trace is opened before the
+/// clock starts and closed after it stopped, as the other programs do.
 pub(super) fn opened(
     task: &'static str,
     trace: &Path,
 ) -> impl FnMut() -> anyhow::Result<(f64, f64)> {
     move || {
         let mut reader = Reader::open(trace)?;
-        let (begun, clock) = (spent(), Instant::now());
+        let (started, clock) = (cpu_time(), Instant::now());
         let work = if task == "dissecting" {
             each(&mut reader, |p| headers(p).unwrap_or_default())?
         } else {
-            each(&mut reader, said)?
+            each(&mut reader, record_digest)?
         };
         let packets = work.packets.max(1) as f64;
-        let cpu = spent().saturating_sub(begun).as_nanos() as f64 / packets;
+        let cpu = cpu_time().saturating_sub(started).as_nanos() as f64 / packets;
         Ok((cpu, clock.elapsed().as_nanos() as f64 / packets))
     }
 }
 
-/// How many packets a trace has.
+/// The number of packets of a trace.
 pub(super) fn count(trace: &Path) -> anyhow::Result<u64> {
     Ok(read(Reader::open(trace)?)?.packets)
 }
 
-/// Time and lengths of every packet: what the record headers say.
+/// Reads the time and the lengths of every packet: the contents of the record headers.
 fn read(mut reader: Reader) -> anyhow::Result<Work> {
-    each(&mut reader, said)
+    each(&mut reader, record_digest)
 }
 
-fn said(packet: &Packet<'_>) -> u64 {
+fn record_digest(packet: &Packet<'_>) -> u64 {
     packet.time.as_nanos() as u64 ^ u64::from(packet.wire_len)
 }
 
@@ -192,7 +192,7 @@ fn buffered(path: &Path) -> anyhow::Result<Work> {
     read(Reader::from_read(Box::new(File::open(path)?), path)?)
 }
 
-/// Through a pipe, as from tcpdump; what fills it is measured, too.
+/// Reads analyze_with a pipe, as from tcpdump. The cost of writing into it is included.
 fn streamed(path: &Path) -> anyhow::Result<Work> {
     let (output, mut input) = std::io::pipe()?;
     let mut file = File::open(path)?;
@@ -210,14 +210,14 @@ fn streamed(path: &Path) -> anyhow::Result<Work> {
     work
 }
 
-/// Every header from the link to transport: what a layer of filters or a flow table needs.
+/// Dissects every header from link to transport layer: what filters and flow tables need.
 fn dissect(path: &Path) -> anyhow::Result<Work> {
     each(&mut Reader::open(path)?, |p| headers(p).unwrap_or_default())
 }
 
 #[inline(always)]
 fn headers(packet: &Packet<'_>) -> Option<u64> {
-    // As the engine does: at once what nearly all are, else layer by layer.
+    // Like the engine: the usual layers at once, others layer by layer.
     if packet.link_type == gannet_capture::LinkType::ETHERNET
         && let Some((ip, _)) = gannet_wire::plain_ipv4(packet.data, packet.wire_len, false)
     {
@@ -250,17 +250,17 @@ fn filter(path: &Path, text: &str) -> anyhow::Result<Work> {
 }
 
 fn analyze(path: &Path, logs: &Path, format: Format) -> anyhow::Result<Work> {
-    through(path, written(logs, format)?, 1)
+    analyze_with(path, written(logs, format)?, 1)
 }
 
-/// Logs that are written into a folder.
+/// Options of logs that are written into a folder.
 fn written(dir: &Path, format: Format) -> anyhow::Result<gannet_log::Options> {
     std::fs::create_dir_all(dir)?;
     Ok(gannet_log::Options { dir: Some(dir.to_owned()), format, ..gannet_log::Options::default() })
 }
 
-/// Several analyses of one capture at once, each of which writes its own logs.
-fn at_once(path: &Path, logs: &Path, copies: usize) -> anyhow::Result<Work> {
+/// Several concurrent analyses of one capture, each with its own logs.
+fn concurrently(path: &Path, logs: &Path, copies: usize) -> anyhow::Result<Work> {
     let one = |n: usize| analyze(path, &logs.join(n.to_string()), Format::Tsv);
     std::thread::scope(|scope| {
         let others: Vec<_> = (1..copies).map(|n| scope.spawn(move || one(n))).collect();
@@ -274,14 +274,14 @@ fn at_once(path: &Path, logs: &Path, copies: usize) -> anyhow::Result<Work> {
     })
 }
 
-/// An analysis that writes nothing.
-fn silent(path: &Path) -> anyhow::Result<Work> {
+/// An analysis without logs.
+fn without_logs(path: &Path) -> anyhow::Result<Work> {
     let selection = Selection::of(Vec::<String>::new());
-    through(path, gannet_log::Options { selection, ..gannet_log::Options::default() }, 1)
+    analyze_with(path, gannet_log::Options { selection, ..gannet_log::Options::default() }, 1)
 }
 
-/// As `gannet analyze` does it.
-fn through(path: &Path, logs: gannet_log::Options, threads: usize) -> anyhow::Result<Work> {
+/// Analyses a capture as `gannet analyze` does.
+fn analyze_with(path: &Path, logs: gannet_log::Options, threads: usize) -> anyhow::Result<Work> {
     let options = Options { ignore_checksums: true, logs, threads, ..Options::default() };
     let mut engine = Engine::new(options);
     let mut reader = Reader::open_by(path, Access::Read)?;
@@ -301,31 +301,31 @@ fn through(path: &Path, logs: gannet_log::Options, threads: usize) -> anyhow::Re
 gannet_log::row! {
     /// A row with a column of every common type, about as wide as one of conn.log.
     struct Sample<'a> = "sample" {
-        /// When it was.
+        /// Time of the event.
         ts: Time = "ts",
-        /// Whose it is.
+        /// Uid of the connection.
         uid: &'a [u8] = "uid",
-        /// Between whom.
+        /// Endpoints of the connection.
         id: ConnId = "id",
-        /// What it was.
+        /// Name of the service.
         service: Option<&'a [u8]> = "service",
-        /// How long it took.
+        /// Duration.
         duration: Option<Interval> = "duration",
-        /// How much it was.
+        /// Number of payload bytes.
         bytes: u64 = "bytes",
-        /// How much it was on the wire.
+        /// Number of bytes on the wire.
         wire_bytes: Option<u64> = "wire_bytes",
-        /// Whether it was ours.
+        /// Whether the originator is local.
         local: bool = "local",
-        /// What was said.
+        /// Text of a message.
         words: Option<&'a [u8]> = "words",
     }
 }
 
-/// Longer than any row that is written.
+/// Size of the line buffer, in bytes: longer than any row written here.
 const LINE_BYTES: usize = 512;
 
-/// Rows a run of a writer makes.
+/// Number of rows in a run of a writer.
 const ROWS: u64 = 50_000;
 
 fn writing() -> Vec<Stage<'static>> {
@@ -349,8 +349,8 @@ fn writing() -> Vec<Stage<'static>> {
     ]
 }
 
-/// Writes rows into one buffer; a packet of the figures is a row, its bytes are those of the text.
-/// `write` is given room for a line and says how long it became.
+/// Writes rows into one buffer. In the figures, packets are rows, and bytes are those of the text.
+/// `write` writes a line into the given buffer and returns its length.
 fn rows(out: &mut Vec<u8>, write: impl Fn(&mut [u8], &Sample<'_>) -> usize) -> Work {
     let (mut bytes, mut len) = (0, 0);
     out.resize((64 << 10) + LINE_BYTES, 0);
@@ -374,7 +374,7 @@ fn rows(out: &mut Vec<u8>, write: impl Fn(&mut [u8], &Sample<'_>) -> usize) -> W
                 words: (n % 4 == 0).then_some(b"www.example.com"),
             },
         );
-        // As much as a log keeps before it writes.
+        // The size of a log's write buffer.
         if len > 64 << 10 {
             bytes += len as u64;
             black_box(&out);

@@ -1,4 +1,4 @@
-//! Captures to measure on, made again for every run.
+//! Captures to measure on, generated for every run.
 
 use std::path::Path;
 use std::path::PathBuf;
@@ -11,33 +11,33 @@ use gannet_synth::Trace;
 use gannet_synth::traffic;
 use gannet_synth::traffic::Kind;
 
-/// Decides all generated traffic.
+/// Seed of all generated traffic.
 const SEED: u64 = 0x0067_616e_6e65_7421;
 
-/// A folder of captures that goes when this does.
+/// A temporary folder of captures, removed when this is dropped.
 pub(super) struct Traffic {
     folder: PathBuf,
-    /// All kinds together.
+    /// All kinds of traffic in one capture.
     pub(super) mixed: PathBuf,
-    /// The same, as other formats and compressed.
+    /// The same capture in other formats, and compressed.
     pub(super) pcapng: PathBuf,
     pub(super) gzip: PathBuf,
     pub(super) zstd: PathBuf,
     pub(super) lz4: PathBuf,
-    /// Small packets only.
+    /// A capture of small packets only.
     pub(super) dns: PathBuf,
     /// One capture for each kind.
     pub(super) kinds: Vec<(Kind, PathBuf)>,
 }
 
 impl Traffic {
-    /// Traffic of about `size` conversations a capture.
+    /// Generates captures of about `size` conversations each.
     pub(super) fn make(size: usize) -> anyhow::Result<Self> {
         let folder = std::env::temp_dir().join(format!("gannet-bench-{}", std::process::id()));
         std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
         let at = |name: &str| folder.join(name);
-        // From here on the folder goes, whatever fails.
-        let mut made = Self {
+        // From here on the folder is removed on errors, too.
+        let mut traffic = Self {
             mixed: at("mixed.pcap"),
             pcapng: at("mixed.pcapng"),
             gzip: at("mixed.pcap.gz"),
@@ -48,16 +48,16 @@ impl Traffic {
             folder,
         };
         let mixed = traffic::mixed(size, SEED);
-        for path in [&made.mixed, &made.pcapng, &made.gzip, &made.zstd, &made.lz4] {
+        for path in [&traffic.mixed, &traffic.pcapng, &traffic.gzip, &traffic.zstd, &traffic.lz4] {
             write(path, &mixed)?;
         }
-        for (kind, path) in &mut made.kinds {
+        for (kind, path) in &mut traffic.kinds {
             write(path, &traffic::of(*kind, count(*kind, size), SEED))?;
         }
-        Ok(made)
+        Ok(traffic)
     }
 
-    /// Where there is room for logs.
+    /// The temporary folder, where logs may be written.
     pub(super) fn folder(&self) -> &Path {
         &self.folder
     }
@@ -65,12 +65,12 @@ impl Traffic {
 
 impl Drop for Traffic {
     fn drop(&mut self) {
-        // The rest of it is in the system's folder for such things.
+        // On an error the files remain in the system's folder for temporary files.
         std::fs::remove_dir_all(&self.folder).unwrap_or_default();
     }
 }
 
-/// Conversations of a kind that make about as many packets as those of the others do.
+/// The number of conversations of a kind that gives about as many packets as the other kinds have.
 pub(super) fn count(kind: Kind, size: usize) -> usize {
     match kind {
         Kind::Dns | Kind::Ntp | Kind::Ping | Kind::Scan => size * 8,

@@ -8,8 +8,8 @@ use std::net::UdpSocket;
 use std::os::unix::net::UnixDatagram;
 use std::os::unix::net::UnixStream;
 
-use super::PATIENCE;
 use super::Target;
+use super::WRITE_TIMEOUT;
 use super::queue::Row;
 
 /// A connection to a target.
@@ -26,19 +26,19 @@ pub(super) fn connect(target: &Target) -> io::Result<Connection> {
     Ok(match target {
         Target::Tcp(address) => {
             let address = address.to_socket_addrs()?.next().ok_or(io::ErrorKind::NotFound)?;
-            let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
-            stream.set_write_timeout(Some(PATIENCE))?;
+            let stream = TcpStream::connect_timeout(&address, WRITE_TIMEOUT)?;
+            stream.set_write_timeout(Some(WRITE_TIMEOUT))?;
             Connection::Stream(Box::new(stream))
         }
         Target::Unix(path) => {
             let stream = UnixStream::connect(path)?;
-            stream.set_write_timeout(Some(PATIENCE))?;
+            stream.set_write_timeout(Some(WRITE_TIMEOUT))?;
             Connection::Stream(Box::new(stream))
         }
         Target::Syslog(path) => {
             let socket = UnixDatagram::unbound()?;
             socket.connect(path)?;
-            socket.set_write_timeout(Some(PATIENCE))?;
+            socket.set_write_timeout(Some(WRITE_TIMEOUT))?;
             Connection::Local(socket)
         }
         Target::SyslogUdp(address) => {
@@ -57,13 +57,13 @@ pub(super) fn connect(target: &Target) -> io::Result<Connection> {
     })
 }
 
-/// Facility local0, severity informational: RFC 5424, section 6.2.1.
+/// Priority of syslog messages: facility local0, severity informational (RFC 5424, section 6.2.1).
 const PRIORITY: &str = "<134>";
 
-/// Sends rows. Returns how many of them the target refuses for good.
+/// Sends rows. Returns the number of rows that the target rejected for good.
 ///
 /// # Errors
-/// When the connection is broken: any of the rows may have arrived, or not.
+/// If the connection broke: any of the rows may have arrived.
 pub(super) fn send(connection: &mut Connection, rows: &[Row]) -> io::Result<u64> {
     match connection {
         Connection::Stream(stream) => {
@@ -78,7 +78,7 @@ pub(super) fn send(connection: &mut Connection, rows: &[Row]) -> io::Result<u64>
             let row = row.line.strip_suffix(b"\n").unwrap_or(&row.line);
             let head = format!("{PRIORITY}1 - - gannet {} - - ", std::process::id());
             match socket.send(&[head.as_bytes(), row].concat()) {
-                // A port without a listener: the next datagram may find one.
+                // No process listens on the port yet: later datagrams may arrive.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(()),
                 sent => sent.map(drop),
             }

@@ -1,4 +1,4 @@
-//! Rows as records of Kafka's topics, one topic for each log unless the name of the topic says otherwise.
+//! Sends rows as records to Kafka: by default one topic for each log.
 //!
 //! All replicas confirm a record before it counts as sent. The key of a record is the uid of its connection: rows of a
 //! connection are in one partition, the one that Kafka's own clients choose for this key.
@@ -21,12 +21,12 @@ use rskafka::record::Record;
 use tokio::runtime::Runtime;
 
 use super::KafkaOptions;
-use super::PATIENCE;
+use super::WRITE_TIMEOUT;
 use super::queue::Row;
 
-/// Replies with more bytes than this are refused: a list of topics is the longest.
-const LONGEST_REPLY: usize = 16 << 20;
-/// A topic is made with this many partitions where the broker names none.
+/// Maximum size of a reply in bytes: larger ones are refused. The largest is a list of topics.
+const MAX_REPLY: usize = 16 << 20;
+/// Number of partitions of a new topic if the broker has no default.
 const PARTITIONS: i32 = 1;
 
 /// A connection to the brokers of a cluster.
@@ -37,8 +37,8 @@ pub(super) struct Kafka {
     template: String,
     /// The partitions of each topic that had rows.
     topics: BTreeMap<String, Vec<Arc<PartitionClient>>>,
-    /// Rows without a key go to all partitions in turns.
-    turn: usize,
+    /// Counter that distributes rows without a key over all partitions.
+    next_partition: usize,
 }
 
 impl Kafka {
@@ -48,26 +48,29 @@ impl Kafka {
         let brokers = options.brokers.split(',').map(str::to_owned).collect();
         let builder = ClientBuilder::new(brokers)
             .client_id("gannet")
-            .max_message_size(LONGEST_REPLY)
-            .backoff_config(BackoffConfig { deadline: Some(PATIENCE), ..BackoffConfig::default() });
+            .max_message_size(MAX_REPLY)
+            .backoff_config(BackoffConfig {
+                deadline: Some(WRITE_TIMEOUT),
+                ..BackoffConfig::default()
+            });
         let builder = match options.tls {
             true => builder.tls_config(Arc::new(tls()?)),
             false => builder,
         };
-        let client = runtime.block_on(within(PATIENCE, builder.build()))?;
+        let client = runtime.block_on(within(WRITE_TIMEOUT, builder.build()))?;
         let template = options.topic.clone();
-        Ok(Self { runtime, client, template, topics: BTreeMap::new(), turn: 0 })
+        Ok(Self { runtime, client, template, topics: BTreeMap::new(), next_partition: 0 })
     }
 
-    /// Sends rows and waits until all are confirmed. Returns how many are longer than the brokers take.
+    /// Sends rows and waits until all are confirmed. Returns the number of rows that exceed the brokers' maximum length.
     pub(super) fn send(&mut self, rows: &[Row]) -> io::Result<u64> {
         let mut batches: BTreeMap<(Arc<str>, usize), Vec<Record>> = BTreeMap::new();
-        self.turn = self.turn.wrapping_add(1);
+        self.next_partition = self.next_partition.wrapping_add(1);
         for row in rows {
             let partitions = self.partitions(&row.log)?.len();
             let partition = match &row.key {
                 Some(key) => murmur2(key) as usize & 0x7fff_ffff,
-                None => self.turn,
+                None => self.next_partition,
             };
             let at = (row.log.clone(), partition.checked_rem(partitions).unwrap_or(0));
             batches.entry(at).or_default().push(record(row));
@@ -81,7 +84,7 @@ impl Kafka {
         Ok(refused)
     }
 
-    /// The partitions of the topic of a log, which is made if there is none.
+    /// The partitions of the topic of a log. A missing topic is created.
     fn partitions(&mut self, log: &str) -> io::Result<&[Arc<PartitionClient>]> {
         let topic = self.template.replace("{log}", log);
         if !self.topics.contains_key(&topic) {
@@ -95,13 +98,13 @@ impl Kafka {
 /// Finds the partitions of a topic.
 async fn open(client: &Client, topic: &str) -> io::Result<Vec<Arc<PartitionClient>>> {
     let find = async || -> io::Result<Option<_>> {
-        let topics = within(PATIENCE, client.list_topics()).await?;
+        let topics = within(WRITE_TIMEOUT, client.list_topics()).await?;
         Ok(topics.into_iter().find(|known| known.name == topic))
     };
     let known = match find().await? {
         Some(known) => Some(known),
         None => {
-            make(client, topic).await?;
+            create(client, topic).await?;
             find().await?
         }
     };
@@ -113,22 +116,22 @@ async fn open(client: &Client, topic: &str) -> io::Result<Vec<Arc<PartitionClien
     for number in numbers {
         let handling = UnknownTopicHandling::Retry;
         let partition = client.partition_client(topic, number, handling);
-        partitions.push(Arc::new(within(PATIENCE, partition).await?));
+        partitions.push(Arc::new(within(WRITE_TIMEOUT, partition).await?));
     }
     Ok(partitions)
 }
 
-/// Makes a topic with the partitions and replicas that the brokers have as their default (KIP-464).
-async fn make(client: &Client, topic: &str) -> io::Result<()> {
+/// Creates a topic with the brokers' default number of partitions and replicas (KIP-464).
+async fn create(client: &Client, topic: &str) -> io::Result<()> {
     let controller = client.controller_client().map_err(io::Error::other)?;
-    let wait = PATIENCE.as_millis() as i32;
+    let wait = WRITE_TIMEOUT.as_millis() as i32;
     let exists = |error: &Error| is(error, ProtocolError::TopicAlreadyExists);
     for (partitions, replicas) in [(-1, -1), (PARTITIONS, 1)] {
-        let made = controller.create_topic(topic, partitions, replicas, wait);
-        match tokio::time::timeout(PATIENCE, made).await {
+        let created = controller.create_topic(topic, partitions, replicas, wait);
+        match tokio::time::timeout(WRITE_TIMEOUT, created).await {
             Ok(Ok(())) => return Ok(()),
             Ok(Err(error)) if exists(&error) => return Ok(()),
-            // Brokers before 2.4 know no defaults.
+            // Brokers before 2.4 do not support defaults.
             Ok(Err(_)) if partitions < 0 => {}
             Ok(Err(error)) => return Err(io::Error::other(format!("topic {topic}: {error}"))),
             Err(_) => return Err(io::ErrorKind::TimedOut.into()),
@@ -137,14 +140,14 @@ async fn make(client: &Client, topic: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Sends records to one partition. Those that are refused for their length are sent in smaller batches, and are given
-/// up alone.
+/// Sends records to one partition. A batch that is refused for its length is divided; a single record that is refused is
+/// dropped and counted.
 async fn produce(client: &PartitionClient, records: Vec<Record>) -> io::Result<u64> {
     let mut refused = 0;
     let mut batches = vec![records];
     while let Some(mut batch) = batches.pop() {
         let sent = client.produce(batch.clone(), Compression::Zstd);
-        match tokio::time::timeout(PATIENCE, sent).await {
+        match tokio::time::timeout(WRITE_TIMEOUT, sent).await {
             Ok(Ok(_)) => {}
             Ok(Err(error)) if is_too_long(&error) && batch.len() > 1 => {
                 let half = batch.split_off(batch.len() / 2);

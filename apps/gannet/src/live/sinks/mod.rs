@@ -1,8 +1,8 @@
 //! Rows as JSON lines for other programs: over TCP, a Unix socket, syslog, or Kafka.
 //!
-//! Each sink has a queue with a limit and a thread that empties it. A sink that is slow or away fills its queue. With a
-//! spool, a second thread then moves rows from the queue to disk, and the first one sends them from there, the oldest
-//! first. Without, rows that find the queue full are dropped and counted. It never holds the analysis up.
+//! Each sink has a bounded queue and a thread that empties it. A slow or unavailable target lets its queue fill. With a
+//! spool, a second thread then moves rows from the queue to disk, and the first thread sends them from there, oldest
+//! first. Without a spool, rows that do not fit into the queue are dropped and counted. A sink never blocks the analysis.
 
 mod connection;
 #[cfg(feature = "kafka")]
@@ -45,7 +45,7 @@ use self::queue::Queue;
 use self::queue::Row;
 use self::spool::Spool;
 
-/// Where rows go.
+/// The destination of a sink's rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     /// `tcp://host:port`
@@ -60,14 +60,14 @@ pub(crate) enum Target {
     Kafka(KafkaOptions),
 }
 
-/// Where and how rows go to Kafka.
+/// Options of Kafka.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct KafkaOptions {
-    /// Brokers to begin with, `host:port`, with commas between them.
+    /// Bootstrap brokers, `host:port`, separated by commas.
     pub(crate) brokers: String,
     /// Name of the topic of a log: `{log}` stands for the log.
     pub(crate) topic: String,
-    /// Over TLS.
+    /// Whether connections use TLS.
     pub(crate) tls: bool,
 }
 
@@ -108,7 +108,7 @@ impl fmt::Display for Target {
     }
 }
 
-/// Brokers for `--kafka`, as they are given.
+/// Checks the brokers of `--kafka`.
 pub(crate) fn brokers(text: &str) -> Result<String, String> {
     match text.split(',').all(is_host) {
         true => Ok(text.to_owned()),
@@ -121,18 +121,18 @@ fn is_host(text: &str) -> bool {
         .is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())
 }
 
-/// Bytes of rows that wait for a sink in memory, at the most.
-const MOST_BYTES: usize = 64 << 20;
-/// Bytes that are sent at a time.
-const PIECE: usize = 256 << 10;
-/// Between two attempts to connect.
-const RETRY: Duration = Duration::from_secs(1);
-/// How long a target may take nothing before the connection counts as broken.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// How long rows may still be sent at the end.
-const LAST: Duration = Duration::from_secs(5);
+/// Maximum number of bytes in a sink's queue.
+const MAX_QUEUED_BYTES: usize = 64 << 20;
+/// Number of bytes that are sent in one call.
+const BATCH_BYTES: usize = 256 << 10;
+/// Interval between two attempts to connect.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+/// Timeout of a write, after which the connection counts as broken.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long rows are still sent at the end of the process.
+const SHUTDOWN_TIME: Duration = Duration::from_secs(5);
 
-/// A sink, and what became of its rows.
+/// A sink, and the counters of its rows.
 #[derive(Clone, Debug)]
 pub(crate) struct Sink {
     pub(crate) target: Target,
@@ -140,30 +140,30 @@ pub(crate) struct Sink {
     spool: Option<Arc<Mutex<Spool>>>,
 }
 
-/// What became of the rows of a sink.
+/// Counters of the rows of a sink.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SinkCounts {
     pub(crate) name: String,
-    /// Rows that the target has.
+    /// Number of rows that were sent to the target.
     pub(crate) sent: u64,
-    /// Rows that wait in memory.
+    /// Number of rows in the queue.
     pub(crate) queued: u64,
-    /// Rows that wait on disk.
+    /// Number of rows in the spool.
     pub(crate) spooled: u64,
-    /// Rows that are lost.
+    /// Number of rows that were dropped.
     pub(crate) dropped: u64,
 }
 
-/// Where the rows of sinks wait while targets are away.
+/// Options of the spool, which stores rows while a target is unavailable.
 #[derive(Clone, Debug)]
 pub(crate) struct SpoolOptions {
-    /// The folder: each sink has one of its own in it.
+    /// The folder, in which each sink has a folder of its shared.
     pub(crate) folder: PathBuf,
-    /// Bytes that each sink may take.
+    /// Maximum number of bytes of each sink.
     pub(crate) limit: u64,
 }
 
-/// Rows that are to be sent next.
+/// The rows to send next.
 enum Work {
     /// From the queue.
     Queued(Vec<Row>),
@@ -171,7 +171,7 @@ enum Work {
     Spooled(Vec<Row>),
 }
 
-/// What a sink is doing.
+/// The state of the sending thread.
 #[derive(Default)]
 struct Delivery {
     connection: Option<Connection>,
@@ -182,7 +182,7 @@ impl Sink {
     /// Starts the threads of a sink.
     ///
     /// # Errors
-    /// When the spool cannot be opened or no thread be started.
+    /// If the spool cannot be opened or a thread cannot be started.
     pub(crate) fn start(
         target: Target,
         spool: Option<&SpoolOptions>,
@@ -200,17 +200,17 @@ impl Sink {
         }
         let sink = Self {
             target,
-            queue: Arc::new(Queue::new(MOST_BYTES)),
+            queue: Arc::new(Queue::new(MAX_QUEUED_BYTES)),
             spool: spool.map(|spool| Arc::new(Mutex::new(spool))),
         };
         sink.queue.lock().spooled = left;
         if sink.spool.is_some() {
-            let own = sink.clone();
-            let work = move || own.fill_spool();
+            let shared = sink.clone();
+            let work = move || shared.fill_spool();
             thread::Builder::new().name("spool".into()).spawn(work)?;
         }
-        let own = sink.clone();
-        let work = move || own.work();
+        let shared = sink.clone();
+        let work = move || shared.work();
         let thread = thread::Builder::new().name("sink".into()).spawn(work)?;
         Ok((sink, thread))
     }
@@ -226,7 +226,7 @@ impl Sink {
         }
     }
 
-    /// No more rows come: those that wait are sent if that is possible within seconds. The rest stays in the spool.
+    /// Ends the sink: queued rows are sent for up to [`SHUTDOWN_TIME`]. Remaining rows stay in the spool.
     pub(crate) fn end(&self) {
         self.queue.lock().ending = Some(Instant::now());
         self.queue.notify();
@@ -236,7 +236,7 @@ impl Sink {
         Some(self.spool.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Moves rows from the queue to the spool as long as the queue is half full.
+    /// Moves rows from the queue to the spool while the queue is half full.
     fn fill_spool(&self) {
         let mut is_broken = false;
         loop {
@@ -251,7 +251,7 @@ impl Sink {
                     if !std::mem::replace(&mut is_broken, true) {
                         tracing::error!(%error, "--spool: {error}; rows wait in memory");
                     }
-                    thread::sleep(RETRY);
+                    thread::sleep(RETRY_INTERVAL);
                 }
             }
         }
@@ -259,7 +259,7 @@ impl Sink {
 
     /// Moves all rows of the queue to the spool. Without a spool, they stay.
     fn move_to_spool(&self) -> io::Result<()> {
-        // Held while rows are in neither: the other thread must not send newer ones meanwhile.
+        // Locked while rows are in neither, so that the other thread does not send newer rows meanwhile.
         let Some(mut spool) = self.spool() else { return Ok(()) };
         let rows = self.queue.lock().take(usize::MAX);
         if rows.is_empty() {
@@ -278,7 +278,7 @@ impl Sink {
         Ok(())
     }
 
-    /// The oldest rows; `None` when there are none and none will come.
+    /// The oldest rows; `None` if there are none and the sink ends.
     fn next(&self) -> Option<Work> {
         loop {
             if let Some(mut spool) = self.spool()
@@ -301,10 +301,10 @@ impl Sink {
             if is_over {
                 return None;
             }
-            // With the spool held, so that rows cannot go past those in the spool.
+            // With the spool locked, so that newer rows do not overtake those in the spool.
             let spool = self.spool();
             if spool.as_ref().is_none_or(|spool| spool.is_empty()) {
-                let rows = self.queue.lock().take(PIECE);
+                let rows = self.queue.lock().take(BATCH_BYTES);
                 if !rows.is_empty() {
                     return Some(Work::Queued(rows));
                 }
@@ -319,8 +319,8 @@ impl Sink {
             let (Work::Queued(rows) | Work::Spooled(rows)) = work;
             let mut rest = rows.as_slice();
             while !rest.is_empty() {
-                let (piece, others) = rest.split_at(piece(rest));
-                if !self.deliver(&mut delivery, piece) {
+                let (batch_len, others) = rest.split_at(batch_len(rest));
+                if !self.deliver(&mut delivery, batch_len) {
                     self.keep(if is_spooled { &[] } else { rest });
                     return;
                 }
@@ -347,7 +347,7 @@ impl Sink {
         }
     }
 
-    /// Sends rows, again and again. Returns `false` when the process ends before they are sent.
+    /// Sends rows, with retries. Returns `false` if the process ends before they are sent.
     fn deliver(&self, delivery: &mut Delivery, rows: &[Row]) -> bool {
         let target = &self.target;
         loop {
@@ -371,39 +371,39 @@ impl Sink {
                     return true;
                 }
                 Err(error) => {
-                    // Rows that were under way are sent again: none is lost, some may come twice.
+                    // Rows in transit are sent again: none is lost, some may arrive twice.
                     delivery.connection = None;
                     if !std::mem::replace(&mut delivery.is_away, true) {
                         tracing::warn!(sink = %target, %error, "{target}: {error}; rows wait");
                     }
                 }
             }
-            // With a spool nothing is gained by waiting.
-            let limit = if self.spool.is_some() { Duration::ZERO } else { LAST };
+            // With a spool the rows are safe without waiting.
+            let limit = if self.spool.is_some() { Duration::ZERO } else { SHUTDOWN_TIME };
             if self.queue.lock().ending.is_some_and(|since| since.elapsed() >= limit) {
                 return false;
             }
-            thread::sleep(RETRY);
+            thread::sleep(RETRY_INTERVAL);
         }
     }
 
-    /// The process ends and rows are left: they go to the spool, or are dropped. `rows` were under way.
+    /// Stores the remaining rows at the end of the process in the spool, or drops and counts them. `rows` were in transit.
     fn keep(&self, rows: &[Row]) {
-        let kept = match self.spool() {
+        let stored = match self.spool() {
             Some(mut spool) => {
                 spool.unsent();
                 spool.prepend(rows)
             }
             None => Err(io::ErrorKind::TimedOut.into()),
         };
-        let kept = match kept {
+        let stored = match stored {
             Ok(()) => self.move_to_spool(),
             Err(error) => {
                 self.queue.lock().dropped += rows.len() as u64;
                 if self.spool.is_some() { Err(error) } else { Ok(()) }
             }
         };
-        if let Err(error) = kept {
+        if let Err(error) = stored {
             tracing::error!(%error, "--spool: {error}; rows that wait are dropped");
         }
         let on_disk = self.spool().map_or(0, |spool| spool.rows());
@@ -417,17 +417,17 @@ impl Sink {
     }
 }
 
-/// How many of the rows are about a [`PIECE`]: at least one.
-fn piece(rows: &[Row]) -> usize {
+/// The number of rows, at least one, that have about [`BATCH_BYTES`].
+fn batch_len(rows: &[Row]) -> usize {
     let mut bytes = 0;
     let within = rows.iter().take_while(|row| {
         bytes += row.len();
-        bytes <= PIECE
+        bytes <= BATCH_BYTES
     });
     within.count().max(1)
 }
 
-/// The folder of a sink's spool: the name of its target without what folders cannot have.
+/// The name of a sink's spool folder: that of its target without characters that folder names cannot contain.
 fn folder_name(target: &Target) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '.' || c == '-' { c } else { '_' };
     target.to_string().chars().map(plain).collect()
@@ -468,11 +468,11 @@ struct SinkWriter {
     sink: Sink,
     tap: Tap,
     rows: Tapped,
-    /// The uids of rows that have not yet come through the tap, by log, for a sink that uses them.
+    /// The uids of rows that did not pass the tap yet, by log, for a sink that uses them.
     keys: BTreeMap<&'static str, VecDeque<Option<Box<[u8]>>>>,
     /// The names of logs.
     logs: BTreeMap<&'static str, Arc<str>>,
-    /// Formats rows, which then come through the tap.
+    /// Formats rows, which then pass the tap.
     text: Box<dyn PackedWriter>,
 }
 
@@ -517,11 +517,11 @@ fn uid(stream: &PackedStream<'_>, row: &[u8], column: usize) -> Option<Box<[u8]>
     }
 }
 
-/// Folders that programs at the other end may have made: the process connects to sockets in them.
+/// Paths that the process needs to connect to the targets: folders of sockets, and files for host names.
 pub(crate) fn paths(targets: &[Target]) -> Vec<PathBuf> {
     let path = |target: &Target| match target {
         Target::Unix(path) | Target::Syslog(path) => path.parent().map(Path::to_owned),
-        // Names of hosts are looked up in these.
+        // Host names are resolved with files there.
         Target::Tcp(_) | Target::SyslogUdp(_) | Target::Kafka(_) => Some(PathBuf::from("/etc")),
     };
     targets.iter().filter_map(path).collect()

@@ -1,4 +1,4 @@
-//! Rows that wait for a sink in memory.
+//! The queue of a sink, in memory.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -40,14 +40,14 @@ pub(crate) struct State {
     pub(crate) dropped: u64,
     pub(crate) sent: u64,
     pub(crate) spooled: u64,
-    /// Since when no more rows come.
+    /// The time of the request to end; no rows are added after it.
     pub(crate) ending: Option<Instant>,
-    /// The thread that sends has ended.
+    /// Whether the sending thread has ended.
     pub(crate) ended: bool,
 }
 
 impl State {
-    /// Takes rows of about `bytes`, the oldest first.
+    /// Removes and returns the oldest rows, about `bytes` of them.
     pub(crate) fn take(&mut self, bytes: usize) -> Vec<Row> {
         let mut taken = Vec::new();
         let mut sum = 0;
@@ -61,7 +61,7 @@ impl State {
         taken
     }
 
-    /// Puts rows back that [`take`](Self::take) returned.
+    /// Returns rows of [`take`](Self::take) to the front of the queue.
     pub(crate) fn put_back(&mut self, rows: Vec<Row>) {
         for row in rows.into_iter().rev() {
             self.bytes += row.len();
@@ -92,7 +92,7 @@ impl Queue {
         self.change.notify_all();
     }
 
-    /// Half of the limit: from here on rows move to disk, if there is a spool.
+    /// Whether the queue is half full: beyond that, rows move to the spool, if there is one.
     pub(crate) fn is_high(&self, state: &State) -> bool {
         state.bytes > self.limit / 2
     }

@@ -1,8 +1,8 @@
-//! Rows that wait for a sink on disk, while its target is away.
+//! The spool of a sink: rows on disk while its target is unavailable.
 //!
-//! A spool is a folder of segments, files of rows with rising numbers. Rows are appended to the newest one; the oldest
-//! one is sent whole and then removed. What is not removed when the process ends, by a signal or killed, is sent by
-//! the next one: no row is lost, some may come twice.
+//! A spool is a folder of segments: files of rows with increasing numbers. Rows are appended to the newest segment; the
+//! oldest segment is sent as a whole and then removed. Segments that remain when the process ends or is killed are sent by
+//! the next process: no row is lost, some may arrive twice.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -14,12 +14,12 @@ use std::path::PathBuf;
 
 use super::queue::Row;
 
-/// A segment is closed at this size.
-const SEGMENT: u64 = 8 << 20;
-/// The number of the first segment: rows that were under way come back in front of it.
-const FIRST: u64 = 1 << 40;
-/// Lengths before a row: line (u32), key (u16, `NO_KEY` for none) and log (u16), little-endian.
-const HEAD: usize = 8;
+/// Size in bytes at which a segment is closed.
+const SEGMENT_BYTES: u64 = 8 << 20;
+/// The number of the first segment. Lower numbers are for rows in transit that are returned to the front.
+const FIRST_NUMBER: u64 = 1 << 40;
+/// Size of a row's header: the lengths of the line (u32), the key (u16, `NO_KEY` for none) and the log (u16), little-endian.
+const HEADER_BYTES: usize = 8;
 const NO_KEY: u16 = u16::MAX;
 
 /// A file of rows.
@@ -34,22 +34,22 @@ struct Segment {
 #[derive(Debug)]
 pub(crate) struct Spool {
     folder: PathBuf,
-    /// Bytes on disk at the most: beyond, the oldest segments are dropped.
+    /// Maximum number of bytes on disk: beyond it the oldest segments are dropped.
     limit: u64,
     segments: VecDeque<Segment>,
     /// The newest segment, open to append.
     open: Option<File>,
-    /// The oldest segment is being sent, and must stay.
+    /// Whether the oldest segment is being sent, and must not be dropped.
     is_sending: bool,
-    /// Held until the process ends: two processes must not share a spool.
+    /// Lock held until the process ends: two processes must not share a spool.
     _lock: File,
 }
 
 impl Spool {
-    /// Opens the spool in `folder` with the rows that an earlier process left.
+    /// Opens the spool in `folder`, including rows of an earlier process.
     ///
     /// # Errors
-    /// When the folder cannot be made or read, or another process uses it.
+    /// If the folder cannot be created or read, or another process uses it.
     pub(crate) fn open(folder: &Path, limit: u64) -> io::Result<Self> {
         fs::create_dir_all(folder)?;
         let lock = File::create(folder.join("lock"))?;
@@ -83,7 +83,7 @@ impl Spool {
         Ok(spool)
     }
 
-    /// Rows on disk.
+    /// Number of rows on disk.
     pub(crate) fn rows(&self) -> u64 {
         self.segments.iter().map(|segment| segment.rows).sum()
     }
@@ -92,23 +92,23 @@ impl Spool {
         self.segments.is_empty()
     }
 
-    /// Appends rows. Returns how many rows were dropped because the spool is full: the oldest ones.
+    /// Appends rows. Returns the number of rows, the oldest ones, that were dropped because the spool is full.
     ///
     /// # Errors
-    /// When the disk is full or broken: then none of the rows is in the spool.
+    /// If the disk is full or broken: then none of the rows is in the spool.
     pub(crate) fn append(&mut self, rows: &[Row]) -> io::Result<u64> {
         let bytes = encode(rows);
         let is_open = self.open.is_some()
-            && self.segments.back().is_some_and(|segment| segment.bytes < SEGMENT)
+            && self.segments.back().is_some_and(|segment| segment.bytes < SEGMENT_BYTES)
             && !(self.is_sending && self.segments.len() == 1);
         if !is_open {
-            let number = self.segments.back().map_or(FIRST, |segment| segment.number + 1);
+            let number = self.segments.back().map_or(FIRST_NUMBER, |segment| segment.number + 1);
             self.open = Some(File::create_new(self.path(number))?);
             self.segments.push_back(Segment { number, bytes: 0, rows: 0 });
         }
         if let (Some(file), Some(segment)) = (&mut self.open, self.segments.back_mut()) {
             if let Err(error) = file.write_all(&bytes) {
-                // Half a row must not stand before the next ones.
+                // An incomplete row must not precede the next ones.
                 file.set_len(segment.bytes)?;
                 self.open = None;
                 return Err(error);
@@ -119,15 +119,15 @@ impl Spool {
         self.shrink()
     }
 
-    /// Puts rows in front of all others: they were under way when the process ended.
+    /// Inserts rows before all others: they were in transit when the process ended.
     ///
     /// # Errors
-    /// When the disk is full or broken.
+    /// If the disk is full or broken.
     pub(crate) fn prepend(&mut self, rows: &[Row]) -> io::Result<()> {
         if rows.is_empty() {
             return Ok(());
         }
-        let number = self.segments.front().map_or(FIRST, |segment| segment.number) - 1;
+        let number = self.segments.front().map_or(FIRST_NUMBER, |segment| segment.number) - 1;
         let bytes = encode(rows);
         let path = self.path(number);
         if let Err(error) = fs::write(&path, &bytes) {
@@ -142,7 +142,7 @@ impl Spool {
     /// The rows of the oldest segment, which stays until [`sent`](Self::sent) or [`unsent`](Self::unsent) is called.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// If it cannot be read.
     pub(crate) fn oldest(&mut self) -> io::Result<Vec<Row>> {
         let Some(segment) = self.segments.front() else { return Ok(Vec::new()) };
         let rows = parse(&fs::read(self.path(segment.number))?);
@@ -150,10 +150,10 @@ impl Spool {
         Ok(rows)
     }
 
-    /// The oldest segment was sent, or is given up: removes it.
+    /// Removes the oldest segment, which was sent or is dropped.
     ///
     /// # Errors
-    /// When it cannot be removed.
+    /// If it cannot be removed.
     pub(crate) fn sent(&mut self) -> io::Result<()> {
         self.is_sending = false;
         match self.segments.pop_front() {
@@ -167,12 +167,12 @@ impl Spool {
         }
     }
 
-    /// The oldest segment was not sent.
+    /// Keeps the oldest segment, which was not sent.
     pub(crate) fn unsent(&mut self) {
         self.is_sending = false;
     }
 
-    /// Removes the oldest segments beyond the limit, and returns how many rows they had.
+    /// Removes the oldest segments beyond the limit, and returns the number of their rows.
     fn shrink(&mut self) -> io::Result<u64> {
         let mut dropped = 0;
         let mut total: u64 = self.segments.iter().map(|segment| segment.bytes).sum();
@@ -192,9 +192,9 @@ impl Spool {
 }
 
 fn encode(rows: &[Row]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(rows.iter().map(|row| row.len() + HEAD + 16).sum());
+    let mut bytes = Vec::with_capacity(rows.iter().map(|row| row.len() + HEADER_BYTES + 16).sum());
     for row in rows {
-        // Names of logs are short; a key that is not is left out, which costs its place among others alone.
+        // A key that is too long is left out: the row then only goes to another partition.
         let key = row.key.as_deref().filter(|key| key.len() < usize::from(NO_KEY));
         let log = row.log.get(..row.log.len().min(usize::from(NO_KEY))).unwrap_or_default();
         bytes.extend_from_slice(&(row.line.len() as u32).to_le_bytes());
@@ -207,7 +207,7 @@ fn encode(rows: &[Row]) -> Vec<u8> {
     bytes
 }
 
-/// The rows of a segment, up to the first one that is cut: the process was killed while it wrote.
+/// The rows of a segment, up to the first incomplete one, which a killed process left.
 fn parse(mut bytes: &[u8]) -> Vec<Row> {
     let mut rows = Vec::new();
     while let Some((row, rest)) = parse_row(bytes) {
@@ -218,7 +218,7 @@ fn parse(mut bytes: &[u8]) -> Vec<Row> {
 }
 
 fn parse_row(bytes: &[u8]) -> Option<(Row, &[u8])> {
-    let (head, rest) = bytes.split_first_chunk::<HEAD>()?;
+    let (head, rest) = bytes.split_first_chunk::<HEADER_BYTES>()?;
     let [l0, l1, l2, l3, k0, k1, n0, n1] = *head;
     let line = u32::from_le_bytes([l0, l1, l2, l3]) as usize;
     let key = Some(u16::from_le_bytes([k0, k1])).filter(|key| *key != NO_KEY);
@@ -315,7 +315,7 @@ mod tests {
     #[test]
     fn a_full_spool_drops_and_counts_the_oldest_rows() {
         let folder = Folder::new("full");
-        let mut spool = Spool::open(&folder.0, 3 * SEGMENT).unwrap();
+        let mut spool = Spool::open(&folder.0, 3 * SEGMENT_BYTES).unwrap();
         let row = |n: u8| Row { log: "x".into(), key: None, line: vec![n; 1 << 20].into() };
         let mut dropped = 0;
         for n in 0..100 {

@@ -1,8 +1,9 @@
-//! Connections written segment by segment.
+//! Connections written as scripts of segments.
 //!
-//! A script has one segment a line (or between semicolons): `> FLAGS SEQ [ACK [LEN]]` from the
-//! first host to the second, `<` back. `@S` before it sets the time in seconds, `w=N` after it the
-//! window, `ws=N` the window scale option, `cut` leaves the payload out of the capture.
+//! A script has one segment per line (or separated by semicolons): `> FLAGS SEQ [ACK [LEN]]` from
+//! the first host to the second, `<` for the reverse direction. `@S` before a segment sets the time
+//! in seconds, `w=N` after it the window, `ws=N` the window scale option; `cut` marks its payload
+//! as not captured.
 
 mod states;
 mod steps;
@@ -28,7 +29,7 @@ use super::Syn;
 use super::Tcp;
 use crate::Conn;
 
-/// The reported events, by the host that sent the segment (not by its role, which a flip changes).
+/// Records the reports, by the host that sent the segment (not by its role, which a flip changes).
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Sink {
     got: [Vec<u8>; 2],
@@ -38,7 +39,7 @@ struct Sink {
     resets: u32,
     weirds: Vec<&'static str>,
     established: Vec<State>,
-    deaf: bool,
+    ignores_data: bool,
 }
 
 fn host(conn: &Conn, from: Dir) -> usize {
@@ -78,13 +79,13 @@ impl Consumer for Sink {
         self.established.push(states[0]);
     }
     fn wants_data(&self) -> bool {
-        !self.deaf
+        !self.ignores_data
     }
 }
 
 const HOSTS: [Addr; 2] = [Addr::v4([10, 0, 0, 1]), Addr::v4([10, 0, 0, 2])];
 
-/// The handshake that many scripts begin with.
+/// The handshake with which many scripts begin.
 const UP: &str = "> S 100; < SA 300 101; > A 101 301;";
 
 /// The payload byte at a sequence number; never 0, which marks gaps.
@@ -150,13 +151,13 @@ struct Run {
     sink: Sink,
     limits: Limits,
     begun: bool,
-    /// Rows of connections that others replaced.
+    /// Rows of connections that were replaced by others.
     reused: Vec<String>,
     /// Number of times that the connection was packed.
     packed: u32,
-    /// Whether plain segments take the general path.
-    at_length: bool,
-    /// Whether checks for activity are currently skipped.
+    /// Whether to use the general path for plain segments.
+    general_path: bool,
+    /// Whether checks for inactivity are currently skipped.
     quiet: bool,
 }
 
@@ -181,7 +182,7 @@ impl Run {
             begun: false,
             reused: Vec::new(),
             packed: 0,
-            at_length: false,
+            general_path: false,
             quiet: false,
         }
     }
@@ -232,14 +233,14 @@ impl Run {
         let sender = HOSTS[usize::from(t.back)];
         let from = if self.conn.id.orig_h == sender { Dir::Orig } else { Dir::Resp };
         let (conn, sink, limits) = (&mut self.conn, &mut self.sink, &self.limits);
-        let from = if self.at_length {
+        let from = if self.general_path {
             self.tcp.any_segment(conn, now, from, &segment, limits, sink)
         } else {
             self.tcp.segment(conn, now, from, &segment, limits, sink)
         };
         self.conn.count_packet(from, 40);
-        // A connection may be packed between packets without visible effect.
-        if let Some(syn) = Syn::of(&self.tcp, &self.conn) {
+        // Packing a connection between packets has no visible effect.
+        if let Some(syn) = Syn::from_connection(&self.tcp, &self.conn) {
             self.packed += 1;
             self.tcp = syn.unpacked(&self.conn);
         }
@@ -257,7 +258,7 @@ impl Run {
         row
     }
 
-    /// Seconds after which the connection is removed if nothing more comes.
+    /// Seconds after which the connection is removed if no segment follows.
     fn over(&mut self) -> f64 {
         for _ in 0..1_000 {
             let idle = self.conn.last + self.conn.timeout();

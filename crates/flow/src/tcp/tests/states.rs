@@ -1,4 +1,4 @@
-//! States, histories, weirds, and when a connection is over.
+//! States, histories, weirds, and ends of connections.
 
 use std::fmt::Write;
 
@@ -30,22 +30,22 @@ fn check(cases: &[Case]) {
 #[test]
 fn beginnings() {
     check(&[
-        // No answer.
+        // No reply.
         ("> S 100", "S SynSent/Inactive 0/0", &[], 5.0),
         ("> S 100; @3 > S 100", "S SynSent/Inactive 0/0", &[], 5.0),
-        // Refused; the answer acknowledges the SYN.
+        // Rejected; the reply acknowledges the SYN.
         ("> S 100; @1 < RA 0 101", "Sr SynSent/Reset 0/0", &[], 6.0),
-        // The handshake, with and without its end.
+        // The handshake, with and without its last segment.
         ("> S 100; < SA 300 101", "Sh Established/Established 0/0", &[], 300.0),
         ("> S 100; < SA 300 101; > A 101 301", "ShA Established/Established 0/0", &[], 300.0),
-        // The answer does not acknowledge the SYN.
+        // The reply does not acknowledge the SYN.
         (
             "> S 100; < SA 300 7",
             "Sh Established/Established 0/0",
             &["TCP_ack_underflow_or_misorder", "bad_SYN_ack"],
             300.0,
         ),
-        // Both sides begin at once.
+        // Both sides open at the same time.
         ("> S 100; < S 100", "Ss Established/Established 0/0", &["simultaneous_open"], 300.0),
         // SYN-ACK before SYN: the sender of the SYN is the originator.
         (
@@ -62,7 +62,7 @@ fn beginnings() {
             300.0,
         ),
         ("< SA 300 101", "H SynAckSent/Inactive 0/0", &["connection_originator_SYN_ack"], 5.0),
-        // A bare ACK is no answer.
+        // A bare ACK is no reply.
         ("> S 100; < A 300 101", "Sa SynSent/Inactive 0/0", &[], 5.0),
         // The handshake was missed.
         ("> A 101 301 4", "D Partial/Inactive 4/0", &[], 300.0),
@@ -94,7 +94,7 @@ fn ends() {
             &[],
             8.0,
         ),
-        // One side closes: the connection may stay so until it idles.
+        // One side closes: the connection may stay half-closed until it is idle.
         ("@1 > FA 101 301", "ShAF Closed/Established 0/0", &[], 301.0),
         ("@1 < FA 301 101", "ShAf Established/Closed 0/0", &[], 301.0),
         // Resets.
@@ -122,7 +122,7 @@ fn ends() {
         ),
     ]);
     check(&[
-        // Ends of half-seen connections.
+        // Ends of partially seen connections.
         ("> S 100; @1 > FA 101 1", "SF Closed/Inactive 0/0", &["inappropriate_FIN"], 6.0),
         ("> S 100; @1 > R 101", "SR Reset/Inactive 0/0", &[], 6.0),
         ("> FA 101 301", "F Closed/Inactive 0/0", &["spontaneous_FIN"], 5.0),
@@ -167,7 +167,7 @@ fn weirds_of_segments() {
 }
 
 #[test]
-fn ports_are_used_again() {
+fn ports_are_reused() {
     // Script, rows of replaced connections, the final row, weirds.
     let cases: &[(&str, &[&str], &str, &[&str])] = &[
         // A retransmitted SYN starts no other connection.
@@ -184,7 +184,7 @@ fn ports_are_used_again() {
             "S SynSent/Inactive 0/0",
             &["SYN_seq_jump"],
         ),
-        // While the old connection is up.
+        // While the old connection is established.
         (
             "> S 100; < SA 300 101; > S 900",
             &["Sh Established/Established 0/0"],
@@ -216,7 +216,7 @@ fn ports_are_used_again() {
             "S SynSent/Inactive 0/0",
             &[],
         ),
-        // A SYN-ACK only where no originator was seen.
+        // A SYN-ACK starts another connection only if no originator was seen.
         (
             "> S 100; < SA 300 101; < SA 700 101",
             &[],
@@ -244,13 +244,13 @@ fn storms() {
             run.go(&format!("@{} > {flags} {} 301", f64::from(i) / 1_000.0, 101 + i));
         }
         assert!(run.sink.weirds.contains(&name));
-        // The same number with pauses between is no storm.
+        // The same number with pauses in between is no storm.
         let mut run = Run::of(UP);
         for i in 0..1_100 {
             run.go(&format!("@{i} > {flags} {} 301", 101 + i));
         }
         assert!(!run.sink.weirds.contains(&name));
-        // A clock that goes back makes no pauses.
+        // A clock that goes back does not count as a pause.
         let mut run = Run::of(UP);
         for i in 0..1_000 {
             run.go(&format!("@{} > {flags} {} 301", 9_000 - 2 * i, 101 + i));
@@ -269,13 +269,13 @@ fn analyzers_exchange_roles() {
 }
 
 #[test]
-fn a_connection_on_which_nothing_happened_goes() {
+fn a_connection_without_segments_is_removed() {
     // Its first packet was invalid.
     assert_eq!(Run::of("").over(), 5.0);
 }
 
 #[test]
-fn checksums_that_fail_are_counted_by_powers_of_ten() {
+fn bad_checksums_are_noted_at_powers_of_ten() {
     let mut run = Run::of(UP);
     for _ in 0..100 {
         run.tcp.bad_checksum(&mut run.conn, Dir::Resp, &mut run.sink);
@@ -284,7 +284,7 @@ fn checksums_that_fail_are_counted_by_powers_of_ten() {
 }
 
 #[test]
-fn a_syn_and_nothing_else_is_packed() {
+fn only_a_single_syn_is_packed() {
     for (script, packed) in [
         ("> S 100", 1),
         ("> S 100 ws=7; @1 > S 100 ws=7; @3 > S 100 ws=7", 3),
@@ -299,9 +299,9 @@ fn a_syn_and_nothing_else_is_packed() {
 }
 
 #[test]
-fn checks_come_with_packets() {
-    // A FIN and a RST from one side: silence ends the connection; the check of the fifth second
-    // finds this when a packet comes.
+fn checks_are_triggered_by_packets() {
+    // A FIN and a RST from one side: an idle period ends the connection; the check at five seconds
+    // finds this when a packet arrives.
     let script = format!("{UP} @1 > FA 101 301; @1.1 > R 102");
     for (packet, over) in [(5_500, false), (6_100, false), (6_101, true), (6_500, true)] {
         let mut run = Run::of(&script);
@@ -310,7 +310,8 @@ fn checks_come_with_packets() {
             over,
             "{packet}"
         );
-        // The next check counts from the packet; the one that the FIN began is not yet made.
+        // The next check counts from the packet; the check that the FIN scheduled has not happened
+        // yet.
         assert_eq!(run.tcp.due(), time(if over { 5_000 } else { 7_000 }));
         if !over {
             assert!(run.tcp.is_over(&run.conn, time(7_000), time(7_000), &Delays::DEFAULT));
@@ -319,13 +320,13 @@ fn checks_come_with_packets() {
 }
 
 #[test]
-fn what_neither_closed_nor_was_reset_is_pending() {
+fn connections_without_close_or_reset_are_pending() {
     let is_pending = |end: &str| Run::of(&format!("{UP} {end}")).tcp.is_pending();
     assert!(is_pending(""));
     assert!(is_pending("> FA 101 301"));
     assert!(!is_pending("> FA 101 301; < FA 301 102"));
     assert!(!is_pending("> R 101"));
-    // Its data is not complete yet.
+    // The data is not complete yet.
     assert!(is_pending("< A 310 101 5; > FA 101 301; < FA 315 102"));
     assert!(!Run::of("> S 100; > FA 101 301").tcp.is_pending());
     let is_half_reset = |end: &str| Run::of(&format!("{UP} {end}")).tcp.is_half_reset();
@@ -334,49 +335,50 @@ fn what_neither_closed_nor_was_reset_is_pending() {
 }
 
 #[test]
-fn delays_are_those_that_were_set() {
+fn delays_can_be_set() {
     let over = |script: &str, delays: Delays| {
         let limits = Limits { delays, ..Limits::default() };
-        // A check counts from its packet, which comes a nanosecond after it is due.
+        // A check is triggered by a packet a nanosecond after it is due.
         (Run::with(script, limits).over() * 1_000.0).round() / 1_000.0
     };
     let secs = Interval::from_secs;
     let usual = Delays::DEFAULT;
-    // An attempt without an answer.
+    // An attempt without a reply.
     assert_eq!(over("> S 100", usual), 5.0);
     assert_eq!(over("> S 100", Delays { attempt: secs(2), ..usual }), 2.0);
-    // None fails: idleness ends it, which is shorter before a handshake.
+    // Attempts do not fail: the idle timeout applies, which is shorter before a handshake.
     assert_eq!(over("> S 100", Delays { attempt: Interval::ZERO, ..usual }), 60.0);
     // Both sides closed.
     let closed = format!("{UP} @1 > FA 101 301; @2 < FA 301 102");
     assert_eq!(over(&closed, usual), 7.0);
     assert_eq!(over(&closed, Delays { close: secs(9), ..usual }), 11.0);
     assert_eq!(over(&closed, Delays { close: Interval::ZERO, ..usual }), 2.0);
-    // A FIN and a RST from one side: the first check after silence ends it.
+    // A FIN and a RST from one side: the first check after an idle period ends the connection.
     let half = format!("{UP} @1 > FA 101 301; @1.1 > R 102");
     assert_eq!(over(&half, usual), 7.0);
     assert_eq!(over(&half, Delays { linger: secs(8), ..usual }), 11.0);
     assert_eq!(over(&half, Delays { linger: secs(2), check: secs(3), ..usual }), 4.0);
     assert_eq!(over(&half, Delays { linger: secs(2), first_check: secs(4), ..usual }), 4.0);
-    // If the reset is reported, a delay from the RST on ends it, unless the other side closes before.
+    // If the reset is reported, a delay after the RST ends the connection, unless the other side
+    // closes before.
     let reported = Delays { reset: Some(Delays::RESET), ..usual };
     assert_eq!(over(&half, reported), 6.1);
     assert_eq!(over(&half, Delays { reset: Some(secs(1)), ..usual }), 2.1);
     assert_eq!(over(&format!("{half}; @2 < FA 301 102"), reported), 7.0);
-    // The first segment of a side closed it.
+    // The first segment of a side closes it.
     let partly = "> A 101 301 5; @1 < FA 301 106";
     assert_eq!(over(partly, usual), 301.0);
     let reported = Delays { partial_close: Some(Delays::PARTIAL_CLOSE), ..usual };
     assert_eq!(over(partly, reported), 4.0);
     assert_eq!(over(partly, Delays { partial_close: Some(secs(9)), ..usual }), 10.0);
     assert_eq!(over(&format!("{partly}; @2 > FA 106 302"), reported), 7.0);
-    // A RST is what closed it.
+    // The close was caused by a RST.
     let reset = "> A 101 301 5; @1 < FA 301 106; @2 > R 106";
     assert_eq!(over(reset, reported), over(reset, usual));
 }
 
 #[test]
-fn what_ends_a_connection_after_a_delay_is_known() {
+fn the_cause_of_a_delayed_end_is_known() {
     let delays = Delays {
         reset: Some(Delays::RESET),
         partial_close: Some(Delays::PARTIAL_CLOSE),

@@ -1,4 +1,4 @@
-//! What a consumer that observes a connection is called with, and in which order.
+//! The calls that an observing consumer receives, and their order.
 
 use gannet_base::Dir;
 use gannet_wire as wire;
@@ -16,12 +16,12 @@ use crate::tcp::State;
 use crate::tcp::Step;
 use crate::tcp::View;
 
-/// Notes steps and data, in order.
+/// Records steps and data, in order.
 #[derive(Default)]
 struct Steps {
     seen: Vec<String>,
     view: Option<View>,
-    /// Weirds, with the sizes of both sides as they were observed before.
+    /// Weirds, each with the sizes of both sides that were observed before.
     weirds: Vec<(&'static str, Option<[u64; 2]>)>,
 }
 
@@ -90,7 +90,7 @@ fn run(script: &str) -> Steps {
             ..wire::Tcp::default()
         };
         let from = if t.back { Dir::Resp } else { Dir::Orig };
-        // What was observed of earlier segments does not count.
+        // Observations of earlier segments do not count.
         steps.view = None;
         tcp.segment(&mut conn, time(t.at), from, &segment, &Limits::default(), &mut steps);
         assert_eq!(steps.view, Some(tcp.view()), "after {line}");
@@ -99,7 +99,7 @@ fn run(script: &str) -> Steps {
 }
 
 #[test]
-fn weirds_show_both_sides_as_they_were_before_their_segment() {
+fn weirds_show_the_state_before_their_segment() {
     let begin = "> S 100; < SA 300 101; > A 101 301; > A 101 301 5; < A 301 106 7";
     let of = |rest: &str| run(&format!("{begin}; {rest}")).weirds;
     assert_eq!(of("> A 106 308"), []);
@@ -136,7 +136,7 @@ fn a_whole_connection() {
 }
 
 #[test]
-fn what_happens_again_and_again_is_a_step() {
+fn repeated_events_are_steps() {
     let mut script = "> S 100; < SA 300 101; > A 101 301; > A 101 301 5".to_owned();
     for _ in 0..10 {
         script.push_str("; > A 101 301 5; < A 301 106 0 w=0");
@@ -157,7 +157,7 @@ fn what_happens_again_and_again_is_a_step() {
 }
 
 #[test]
-fn ends_by_reset_and_halves() {
+fn resets_and_half_seen_ends() {
     let of = |script| {
         let mut all = steps(script);
         all.retain(|step| {
@@ -170,9 +170,9 @@ fn ends_by_reset_and_halves() {
         of("> S 100; < SA 300 101; > A 101 301; > R 101"),
         ["established", "FirstAck", "Reset [Reset, Established]", "End(Orig)"]
     );
-    // Both sides of a connection whose beginning was not seen.
+    // Both sides of a connection whose handshake was not seen.
     assert_eq!(of("> A 101 301 5; < A 301 106 5"), ["data 5", "Partial", "data 5"]);
-    // One side alone finishes.
+    // Only one side finishes.
     assert_eq!(of("> S 100; > FA 101 301"), ["FirstAck", "End(Orig)", "Finished { half: true }"]);
 }
 
@@ -182,7 +182,7 @@ fn exchanged_roles_show_exchanged_states() {
     assert!(all.contains(&"flipped [Inactive, SynAckSent]".to_owned()), "{all:?}");
 }
 
-/// The segments that differ from what was sent first, of segments from both sides.
+/// The segments whose bytes differ from those first sent.
 fn differences(segments: &[(Dir, u32, u32, &[u8])]) -> Vec<String> {
     let (mut conn, mut tcp) = begin(0, &Delays::DEFAULT);
     let mut steps = Steps::default();
@@ -202,7 +202,7 @@ fn bytes_are_compared_until_they_are_acknowledged() {
     let got = differences(&[
         (orig, 101, 301, b"hello world"),
         (resp, 301, 101, b"x"),
-        // Above the hole as well.
+        // Above a hole as well.
         (orig, 118, 302, b"end"),
         (orig, 107, 302, b"WORLD again End"),
         (resp, 302, 112, b""),

@@ -44,7 +44,7 @@ fn streams() {
             "ShADd Established/Established 10/7",
             ["+10", "+7"],
         ),
-        // Retransmitted, wholly or in part.
+        // Retransmitted, entirely or in part.
         ("> A 101 301 5; > A 101 301 5", "ShADT Established/Established 5/0", ["+5", ""]),
         ("> A 101 301 5; > A 103 301 5", "ShAD Established/Established 7/0", ["+7", ""]),
         (
@@ -81,13 +81,13 @@ fn streams() {
             "ShADaGT Established/Established 25/0 missed 10",
             ["_10+15", ""],
         ),
-        // Ten gaps append one more letter.
+        // The tenth gap appends another letter.
         (
             "> A 103 301 1; > A 105 301 1; > A 107 301 1; > A 109 301 1; > A 111 301 1; > A 113 301 1; > A 115 301 1; > A 117 301 1; > A 119 301 1; > A 121 301 1; < A 301 122",
             "ShADaGG Established/Established 21/0 missed 11",
             ["_2+1_1+1_1+1_1+1_1+1_1+1_1+1_1+1_1+1_1+1", ""],
         ),
-        // A FIN ends the stream at its position, with or without data.
+        // A FIN ends the stream at its sequence number, with or without data.
         ("> FA 101 301 5; < FA 301 107 2; > A 107 304", "ShAFf Closed/Closed 5/2", ["+5", "+2"]),
         (
             "> FA 106 301; < A 301 107; > A 101 301 5",
@@ -119,9 +119,9 @@ fn streams() {
 }
 
 #[test]
-fn extents_are_enough_for_the_deaf() {
+fn unused_bytes_only_need_extents() {
     let mut run = Run::new(Limits::default());
-    run.sink.deaf = true;
+    run.sink.ignores_data = true;
     run.go(&format!("{UP} > A 106 301 5; > A 121 301 5; > A 101 301 5; < A 301 126"));
     assert_eq!(run.row(), "ShADTaG Established/Established 25/0 missed 10");
 }
@@ -139,7 +139,7 @@ fn limits_of_reassembly() {
     assert_eq!(row, "ShADT Established/Established 35/0");
     assert_eq!(weirds, ["above_hole_data_without_any_acks"]);
     assert_eq!(got[0], "");
-    // Something was acknowledged once, and then nothing more.
+    // Bytes are acknowledged once, and none afterwards.
     let script = "> A 101 301 5; < A 301 106; > A 106 301 30; > A 136 301 1; > A 137 301 9";
     let (row, weirds, got) = stream(script, limits);
     assert_eq!(row, "ShADa Established/Established 45/0");
@@ -171,23 +171,23 @@ fn sequence_space_wraps() {
         (run.tcp.size(Dir::Orig), run.tcp.missed_bytes(), run.sink.weirds)
     };
     assert_eq!(round(u32::MAX - 10), (12 << 30, 12 << 30, vec![]));
-    // After 2 GB from a start far from the wrap, numbers seem to lie before it.
+    // 2 GB after a start that is far from the wrap, numbers seem to be before the start.
     let (size, _, weirds) = round(100);
     assert_eq!((size, &weirds[..]), (1 << 30, &["TCP_ack_underflow_or_misorder"][..]));
 }
 
 #[test]
 fn a_stream_ends_once_and_after_its_bytes() {
-    // The FIN arrives before the data it follows.
+    // The FIN arrives before the data that precedes it.
     let mut run = Run::of(&format!("{UP} > FA 106 301"));
     assert_eq!((run.sink.ended, run.sink.closed), ([0, 0], 1));
     run.go("> A 101 301 5; > FA 106 301; < A 301 107; < FA 301 107; > A 107 302");
-    // Closed behind a hole, again when it was filled, and by the other side.
+    // Closed above a hole, again when the hole is filled, and by the other side.
     assert_eq!((run.sink.ended, run.sink.closed), ([1, 1], 3));
     assert_eq!(run.sink.resets, 0);
     let run = Run::of(&format!("{UP} > A 101 301 5; < R 301"));
     assert_eq!((run.sink.ended, run.sink.resets), ([0, 1], 1));
-    // Every reset is reported, also from the side that closed before.
+    // Every reset is reported, even from a side that closed before.
     let run = Run::of(&format!("{UP} > FA 101 301; > R 102; < A 301 102 5; > R 102"));
     assert_eq!(run.sink.resets, 2);
 }
@@ -243,13 +243,13 @@ fn likely_segment() -> impl Strategy<Value = TestSegment> {
 proptest! {
     /// The fast path of plain segments has the same results as the general path.
     #[test]
-    fn plain_segments_are_as_any(
+    fn plain_segments_equal_the_general_path(
         begun in prop::sample::select(vec![UP, "> A 101 301 1", "< A 301 101 5; > A 101 306 0", "> S 100"]),
         segments in proptest::collection::vec(likely_segment(), 1..80),
     ) {
         let limits = Limits { above_hole_without_acks: 30, without_further_acks: 60, initial_window: 20, ..Limits::default() };
         let mut runs = [Run::with(begun, limits), Run::with(begun, limits)];
-        runs[1].at_length = true;
+        runs[1].general_path = true;
         let [plain, any] = &mut runs;
         for s in &segments {
             plain.step(s);
@@ -260,9 +260,9 @@ proptest! {
         prop_assert_eq!(&plain.sink, &any.sink);
     }
 
-    /// Checks that would find nothing can be skipped.
+    /// Checks that find nothing can be skipped.
     #[test]
-    fn checks_are_passed(
+    fn quiet_checks_can_be_skipped(
         partial in any::<bool>(),
         segments in proptest::collection::vec((likely_segment(), 0_i64..20_000), 1..60),
     ) {
@@ -273,7 +273,7 @@ proptest! {
             at += later;
             s.at = at;
             let now = time(at);
-            // All checks up to now, one after the other.
+            // All checks up to this time, one after the other.
             let mut over = None;
             while over.is_none() && made.tcp.due() <= now {
                 let due = made.tcp.due();
@@ -298,8 +298,8 @@ proptest! {
         }
     }
 
-    /// For arbitrary segments and clocks that go back: nothing panics, a stream ends at most once,
-    /// and the connection is over at some time.
+    /// For arbitrary segments and clocks that go back: no panic, a stream ends at most once, and
+    /// the connection ends at some time.
     #[test]
     fn any_segments(segments in proptest::collection::vec(any_segment(), 1..80)) {
         let mut run = Run::new(Limits { above_hole_without_acks: 30, without_further_acks: 60, initial_window: 20, ..Limits::default() });

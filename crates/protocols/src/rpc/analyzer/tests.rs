@@ -199,11 +199,11 @@ fn calls_without_a_reply_are_limited() {
 fn datagrams_have_a_connection_for_some_time() {
     let mut h = Harness::new(Proto::Udp, 111);
     Portmapper::new(&mut h.cx());
-    assert_eq!((h.conn.timeout(), h.conn.look_every), (Interval::ZERO, UDP_SECONDS));
+    assert_eq!((h.conn.timeout(), h.conn.check_every), (Interval::ZERO, UDP_SECONDS));
     let mut h = Harness::new(Proto::Tcp, 111);
     let before = h.conn.timeout();
     Portmapper::new(&mut h.cx());
-    assert_eq!((h.conn.timeout(), h.conn.look_every), (before, 0));
+    assert_eq!((h.conn.timeout(), h.conn.check_every), (before, 0));
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Information elements of control messages (3GPP TS 29.060 §7.7).
 //!
-//! Elements of types below 128 have the fixed length of their type; the others state their length.
-//! As in Zeek, mobility contexts, PDP contexts and authentication quintuplets are as long as their
-//! contents say, whatever length they state.
+//! Elements of types below 128 have a fixed length; the others have a length field. As in Zeek, the
+//! length of mobility contexts, PDP contexts and authentication quintuplets follows from their
+//! contents, and their length field is ignored.
 
 use crate::bytes;
 use crate::tunnel::Refusal;
@@ -10,15 +10,15 @@ use crate::tunnel::Refusal;
 /// An information element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Element<'a> {
-    /// Its type.
+    /// Element type.
     pub kind: u8,
-    /// Its value.
+    /// Element value.
     pub value: &'a [u8],
 }
 
 type Result<'a, T> = std::result::Result<T, Refusal<'a>>;
 
-/// The information elements of a control message, up to the first that does not fit.
+/// The information elements of a control message, up to the first one that does not fit.
 pub fn elements(body: &[u8]) -> impl Iterator<Item = Element<'_>> {
     let mut rest = body;
     std::iter::from_fn(move || {
@@ -28,7 +28,7 @@ pub fn elements(body: &[u8]) -> impl Iterator<Item = Element<'_>> {
     })
 }
 
-/// Whether all elements fit.
+/// Checks that all elements fit.
 pub(super) fn check(mut rest: &[u8]) -> Result<'_, ()> {
     while !rest.is_empty() {
         (_, rest) = element(rest)?;
@@ -36,12 +36,12 @@ pub(super) fn check(mut rest: &[u8]) -> Result<'_, ()> {
     Ok(())
 }
 
-/// The first element, and what follows it.
+/// The first element, and the bytes after it.
 fn element(data: &[u8]) -> Result<'_, (Element<'_>, &[u8])> {
     let kind = bytes::u8_at(data, 0);
     let mut d = Record { data, at: 1 };
     let n = if kind & 0x80 != 0 {
-        d.upto("InformationElement:tlv_len", 2)?;
+        d.take("InformationElement:tlv_len", 2)?;
         bytes::u16_at(data, 1)
     } else if fixed(kind).is_some() {
         0
@@ -50,7 +50,7 @@ fn element(data: &[u8]) -> Result<'_, (Element<'_>, &[u8])> {
     };
     let start = d.at;
     if let Some((record, len)) = fixed(kind) {
-        d.record(|d| if kind == 9 { triplet(d) } else { d.upto(record, len).map(drop) })?;
+        d.record(|d| if kind == 9 { triplet(d) } else { d.take(record, len).map(drop) })?;
     } else if is_known(kind) {
         d.record(|d| stated(d, kind, n))?;
     } else {
@@ -59,7 +59,7 @@ fn element(data: &[u8]) -> Result<'_, (Element<'_>, &[u8])> {
     Ok((Element { kind, value: &data[start..d.at] }, &data[d.at..]))
 }
 
-/// Record and length of the elements that state no length (3GPP TS 29.060 table 37).
+/// Name and length of elements without a length field (3GPP TS 29.060 table 37).
 fn fixed(kind: u8) -> Option<(&'static str, usize)> {
     Some(match kind {
         1 => ("Cause", 1),
@@ -93,17 +93,17 @@ fn fixed(kind: u8) -> Option<(&'static str, usize)> {
     })
 }
 
-/// Whether the contents of an element that states its length are parsed.
+/// Whether the contents of an element with a length field are parsed.
 fn is_known(kind: u8) -> bool {
     matches!(kind, 128..=143 | 251 | 255)
 }
 
-/// The value of an element that states its length.
+/// Parses the value of an element with a length field.
 fn stated<'a>(d: &mut Record<'a>, kind: u8, n: u16) -> Result<'a, ()> {
     let n = i64::from(n);
     let whole = match kind {
         128 => {
-            d.upto("EndUserAddr:pdp_type_num", 2)?;
+            d.take("EndUserAddr:pdp_type_num", 2)?;
             return d.string("EndUserAddr:pdp_addr", n - 2);
         }
         129 => return mobility(d),
@@ -111,16 +111,16 @@ fn stated<'a>(d: &mut Record<'a>, kind: u8, n: u16) -> Result<'a, ()> {
         135 => return quality(d, n),
         136 => return quintuplet(d),
         140 => {
-            d.upto("RAB_SetupInfo:xxxx_nsapi", 1)?;
+            d.take("RAB_SetupInfo:xxxx_nsapi", 1)?;
             if n == 1 {
                 return Ok(());
             }
-            d.inner().upto("TEID1", 4)?;
+            d.inner().take("TEID1", 4)?;
             d.at += 4;
             return d.string("RAB_SetupInfo:rnc_addr", n - 5);
         }
         255 => {
-            d.upto("PrivateExt:id", 2)?;
+            d.take("PrivateExt:id", 2)?;
             return d.string("PrivateExt:value", n - 2);
         }
         131 => "AP_Name:value",
@@ -138,38 +138,38 @@ fn stated<'a>(d: &mut Record<'a>, kind: u8, n: u16) -> Result<'a, ()> {
     d.string(whole, n)
 }
 
-/// A profile of the quality of service; one of no bytes lacks its first.
+/// A quality of service profile of `n` bytes; an empty one lacks the first byte.
 fn quality<'a>(d: &mut Record<'a>, n: i64) -> Result<'a, ()> {
-    d.upto("QoS_Profile:alloc_retention_priority", 1)?;
+    d.take("QoS_Profile:alloc_retention_priority", 1)?;
     d.string("QoS_Profile:data", n - 1)
 }
 
 fn triplet<'a>(d: &mut Record<'a>) -> Result<'a, ()> {
-    d.upto("AuthN_Triplet:rand", 16)?;
-    d.upto("AuthN_Triplet:kc", 12).map(drop)
+    d.take("AuthN_Triplet:rand", 16)?;
+    d.take("AuthN_Triplet:kc", 12).map(drop)
 }
 
 fn quintuplet<'a>(d: &mut Record<'a>) -> Result<'a, ()> {
-    d.upto("AuthN_Quintuplet:rand", 16)?;
-    d.counted("AuthN_Quintuplet:xres_len", "AuthN_Quintuplet:xres")?;
-    d.upto("AuthN_Quintuplet:ck", 16)?;
-    d.upto("AuthN_Quintuplet:ik", 16)?;
-    d.counted("AuthN_Quintuplet:autn_len", "AuthN_Quintuplet:autn")
+    d.take("AuthN_Quintuplet:rand", 16)?;
+    d.read_counted("AuthN_Quintuplet:xres_len", "AuthN_Quintuplet:xres")?;
+    d.take("AuthN_Quintuplet:ck", 16)?;
+    d.take("AuthN_Quintuplet:ik", 16)?;
+    d.read_counted("AuthN_Quintuplet:autn_len", "AuthN_Quintuplet:autn")
 }
 
 /// A mobility management context (3GPP TS 29.060 §7.7.28).
 fn mobility<'a>(d: &mut Record<'a>) -> Result<'a, ()> {
-    let security = d.upto("MM_Ctx:security_params", 2)?[1];
+    let security = d.take("MM_Ctx:security_params", 2)?[1];
     let (mode, vectors) = (security >> 6, usize::from(security >> 3 & 7));
     if mode & 1 != 0 {
-        d.upto("MM_Ctx:kc", 8)?;
+        d.take("MM_Ctx:kc", 8)?;
     } else {
-        d.upto("MM_Ctx:ck_ik", 32)?;
+        d.take("MM_Ctx:ck_ik", 32)?;
     }
     let (field, one): (_, fn(&mut Record<'a>) -> Result<'a, ()>) = if mode == 1 {
         ("MM_Ctx:triplets", triplet)
     } else {
-        d.upto("MM_Ctx:quint_len", 2)?;
+        d.take("MM_Ctx:quint_len", 2)?;
         ("MM_Ctx:quintuplets", quintuplet)
     };
     let left = d.data.len() - d.at;
@@ -179,46 +179,46 @@ fn mobility<'a>(d: &mut Record<'a>) -> Result<'a, ()> {
     for _ in 0..vectors {
         d.record(one)?;
     }
-    d.upto("MM_Ctx:ms_net_capability_len", 3)?;
-    d.last_counted("MM_Ctx:ms_net_capability")?;
-    let len = d.upto("MM_Ctx:container_len", 2)?;
+    d.take("MM_Ctx:ms_net_capability_len", 3)?;
+    d.read_counted_by_last("MM_Ctx:ms_net_capability")?;
+    let len = d.take("MM_Ctx:container_len", 2)?;
     d.string("MM_Ctx:container", i64::from(bytes::u16_at(len, 0)))
 }
 
-/// A context of the packet data protocol (3GPP TS 29.060 §7.7.29).
+/// A packet data protocol (PDP) context (3GPP TS 29.060 §7.7.29).
 fn pdp<'a>(d: &mut Record<'a>) -> Result<'a, ()> {
-    d.upto("PDP_Ctx:qos_sub_len", 3)?;
-    let n = d.last();
+    d.take("PDP_Ctx:qos_sub_len", 3)?;
+    let n = d.last_byte();
     d.record(|d| quality(d, n))?;
     for len in ["PDP_Ctx:qos_req_len", "PDP_Ctx:qos_neg_len"] {
-        d.upto(len, 1)?;
-        let n = d.last();
+        d.take(len, 1)?;
+        let n = d.last_byte();
         d.record(|d| quality(d, n))?;
     }
-    d.upto("PDP_Ctx:pdp_addr_len", 18)?;
-    d.last_counted("PDP_Ctx:pdp_addr")?;
-    d.counted("PDP_Ctx:ggsn_addr_control_plane_len", "PDP_Ctx:ggsn_addr_control_plane")?;
-    d.counted("PDP_Ctx:ggsn_addr_user_traffic_len", "PDP_Ctx:ggsn_addr_user_traffic")?;
-    d.upto("PDP_Ctx:apn_len", 1)?;
-    let n = d.last();
+    d.take("PDP_Ctx:pdp_addr_len", 18)?;
+    d.read_counted_by_last("PDP_Ctx:pdp_addr")?;
+    d.read_counted("PDP_Ctx:ggsn_addr_control_plane_len", "PDP_Ctx:ggsn_addr_control_plane")?;
+    d.read_counted("PDP_Ctx:ggsn_addr_user_traffic_len", "PDP_Ctx:ggsn_addr_user_traffic")?;
+    d.take("PDP_Ctx:apn_len", 1)?;
+    let n = d.last_byte();
     d.record(|d| d.string("AP_Name:value", n))?;
-    d.upto("PDP_Ctx:transaction_id", 2).map(drop)
+    d.take("PDP_Ctx:transaction_id", 2).map(drop)
 }
 
-/// A reader that starts at the begin of a record. A field that does not fit is reported with the
-/// end that the record would need and the number of bytes available.
+/// A reader that starts at the beginning of a record. A field that does not fit is reported with
+/// the end that the record would need and the number of bytes available.
 struct Record<'a> {
     data: &'a [u8],
     at: usize,
 }
 
 impl<'a> Record<'a> {
-    /// A record within this one.
+    /// A reader for a record within this one, at the current position.
     fn inner(&self) -> Self {
         Self { data: &self.data[self.at..], at: 0 }
     }
 
-    /// Reads a record within this one.
+    /// Parses a record within this one.
     fn record(&mut self, read: impl FnOnce(&mut Self) -> Result<'a, ()>) -> Result<'a, ()> {
         let mut inner = self.inner();
         read(&mut inner)?;
@@ -226,8 +226,8 @@ impl<'a> Record<'a> {
         Ok(())
     }
 
-    /// The next `n` bytes, which end with this field.
-    fn upto(&mut self, field: &'static str, n: usize) -> Result<'a, &'a [u8]> {
+    /// Reads the next `n` bytes; `field` is the last field in them.
+    fn take(&mut self, field: &'static str, n: usize) -> Result<'a, &'a [u8]> {
         let end = self.at + n;
         let Some(got) = self.data.get(self.at..end) else {
             return Err(Refusal::out_of_bound(field, end as i64, self.data.len()));
@@ -236,28 +236,28 @@ impl<'a> Record<'a> {
         Ok(got)
     }
 
-    /// A string; a negative length is an error.
+    /// Skips a string of `n` bytes; a negative length is an error.
     fn string(&mut self, field: &'static str, n: i64) -> Result<'a, ()> {
         match usize::try_from(n) {
-            Ok(n) => self.upto(field, n).map(drop),
+            Ok(n) => self.take(field, n).map(drop),
             Err(_) => Err(Refusal::out_of_bound(field, self.at as i64 + n, self.data.len())),
         }
     }
 
-    /// The byte before.
-    fn last(&self) -> i64 {
+    /// The previous byte.
+    fn last_byte(&self) -> i64 {
         i64::from(bytes::u8_at(self.data, self.at - 1))
     }
 
-    /// A string whose length is the byte before.
-    fn last_counted(&mut self, field: &'static str) -> Result<'a, ()> {
-        self.string(field, self.last())
+    /// Skips a string whose length is the previous byte.
+    fn read_counted_by_last(&mut self, field: &'static str) -> Result<'a, ()> {
+        self.string(field, self.last_byte())
     }
 
-    /// A length and a string.
-    fn counted(&mut self, len: &'static str, field: &'static str) -> Result<'a, ()> {
-        self.upto(len, 1)?;
-        self.last_counted(field)
+    /// Skips a length byte and a string of that length.
+    fn read_counted(&mut self, len: &'static str, field: &'static str) -> Result<'a, ()> {
+        self.take(len, 1)?;
+        self.read_counted_by_last(field)
     }
 }
 
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_they_hold() {
+    fn values_of_elements() {
         let body = [14, 3, 131, 0, 2, 8, 9, 250, 0, 1, 7];
         let got: Vec<_> = elements(&body).map(|e| (e.kind, e.value)).collect();
         assert_eq!(got, [(14, &[3][..]), (131, &[8, 9]), (250, &[7])]);
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut() {
+    fn truncated_elements() {
         assert_eq!(reason(&[1]), "Cause: 1 > 0");
         assert_eq!(reason(&[2, 1, 2]), "IMSI: 8 > 2");
         assert_eq!(reason(&[9, 1, 2]), "AuthN_Triplet:rand: 16 > 2");
@@ -296,7 +296,7 @@ mod tests {
         assert_eq!(reason(&[131, 0, 2, 8]), "AP_Name:value: 2 > 1");
         assert_eq!(reason(&[250, 0, 2, 8]), "InformationElement:unknown: 5 > 4");
         assert!(reason(&[7, 1]).contains("NoSuchElement"));
-        // Elements that are shorter than what they always have.
+        // Elements that are shorter than their fixed part.
         assert_eq!(reason(&[128, 0, 1, 0xf1, 0x21]), "EndUserAddr:pdp_addr: 1 > 2");
         assert_eq!(reason(&[128, 0, 2, 0xf1]), "EndUserAddr:pdp_type_num: 2 > 1");
         assert_eq!(reason(&[135, 0, 0, 7]), "QoS_Profile:data: 0 > 1");
@@ -306,8 +306,8 @@ mod tests {
     }
 
     #[test]
-    fn contexts_are_as_long_as_they_say() {
-        // GSM keys and no triplets; the stated length is ignored.
+    fn the_length_of_contexts_follows_from_their_contents() {
+        // GSM keys and no triplets; the length field is ignored.
         let mut mm = vec![129, 0, 0, 0, 0x40, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 1, 9, 0, 2, 5, 5];
         assert_eq!(reason(&mm), "");
         assert_eq!(reason(&mm[..mm.len() - 1]), "MM_Ctx:container: 18 > 17");

@@ -13,7 +13,8 @@ use crate::bytes;
 use crate::error::Error;
 use crate::protocol;
 
-/// Bytes of the fixed header, and of the optional fields that any of three flags brings.
+/// Length of the fixed header, and of the optional fields, which are present if any of three flags
+/// is set.
 const LEN: usize = 8;
 const OPTIONAL_LEN: usize = 4;
 
@@ -35,22 +36,22 @@ mod flag {
     pub(super) const OPTIONAL: u8 = EXTENSION | SEQUENCE | N_PDU;
 }
 
-/// Message types that are dissected: creation, update and deletion of PDP contexts, and user
-/// packets.
+/// Message types that are dissected: requests and responses that create, update or delete PDP
+/// contexts, and user packets.
 const CONTROL: std::ops::RangeInclusive<u8> = 16..=21;
 const G_PDU: u8 = 255;
 
 /// A GTPv1 message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gtpv1<'a> {
-    /// The first byte: version (three bits), protocol type, a reserved bit, and the flags of extension headers, of
-    /// the sequence number and of the N-PDU number.
+    /// The first byte: version (three bits), protocol type, a reserved bit, and the flags for
+    /// extension headers, sequence number and N-PDU number.
     pub flags: u8,
-    /// The fields that any of the three last flags brings.
+    /// The optional fields, present if any of the last three flags is set.
     pub optional: Option<Optional>,
-    /// Message type; 255 carries a packet.
+    /// Message type; 255 is a G-PDU, which carries a packet.
     pub message: u8,
-    /// The length field: bytes after the first eight.
+    /// The length field: number of bytes after the first eight.
     pub length: u16,
     /// Tunnel endpoint identifier.
     pub teid: u32,
@@ -58,15 +59,15 @@ pub struct Gtpv1<'a> {
     pub sequence: Option<u16>,
     /// N-PDU number, if its flag is set.
     pub n_pdu: Option<u8>,
-    /// Type of the first extension header, if their flag is set.
+    /// Type of the first extension header, if the flag is set.
     pub extension: Option<u8>,
-    /// Bytes of all headers.
+    /// Length of all headers.
     pub header_len: usize,
-    /// What follows them.
+    /// The bytes after the headers.
     pub body: Body<'a>,
 }
 
-/// Fields of a header that are present together, whichever of them is valid.
+/// Header fields that are present together, even if only one of them is valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Optional {
     /// Sequence number.
@@ -77,10 +78,10 @@ pub struct Optional {
     pub next: u8,
 }
 
-/// What a message consists of.
+/// The contents of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body<'a> {
-    /// A user's packet: always IP, of the length its header says.
+    /// A user packet: always IP, of the length that its header states.
     Packet(Inner<'a>),
     /// The information elements of a dissected control message: input of [`elements`].
     Control(&'a [u8]),
@@ -88,35 +89,35 @@ pub enum Body<'a> {
     Other(&'a [u8]),
 }
 
-/// Reads a UDP payload as GTPv1. The caller must refuse a G-PDU inside of a GTP tunnel: GTP is
-/// never tunnelled in GTP.
+/// Parses a UDP payload as GTPv1. The caller must reject a G-PDU inside of a GTP tunnel: GTP is
+/// never tunneled in GTP.
 ///
 /// # Errors
-/// A violation for what is not GTPv1 or carries no valid packet, and [`Refusal::Ignored`] for GTP'
-/// (charging), which shares the header.
+/// A violation if the payload is not GTPv1 or carries no valid packet, and [`Refusal::Ignored`] for
+/// GTP' (charging), which shares the header.
 pub fn gtpv1(data: &[u8]) -> Result<Gtpv1<'_>, Refusal<'_>> {
     gtpv1_with(data, &mut |_| {})
 }
 
-/// Like [`gtpv1`], and reports the faults of the packet's IPv6 extension headers to `odd`.
+/// Like [`gtpv1`], and reports the faults of the inner packet's IPv6 extension headers to `on_fault`.
 ///
 /// # Errors
 /// As [`gtpv1`].
 pub fn gtpv1_with<'a>(
     data: &'a [u8],
-    odd: &mut impl FnMut(Error),
+    on_fault: &mut impl FnMut(Error),
 ) -> Result<Gtpv1<'a>, Refusal<'a>> {
     let message = gtpv1_message(data)?;
     if let Body::Packet(inner) = message.body {
-        packet(inner.data(), odd)?;
+        packet(inner.data(), on_fault)?;
     }
     Ok(message)
 }
 
-/// Like [`gtpv1`], without a look at the packet that the message carries.
+/// Like [`gtpv1`], without checking the inner packet.
 ///
 /// # Errors
-/// As [`gtpv1`], but for those of the packet.
+/// Those of [`gtpv1`], except those of the inner packet.
 pub fn gtpv1_message(data: &[u8]) -> Result<Gtpv1<'_>, Refusal<'_>> {
     if data.len() < LEN {
         return Err(Refusal::out_of_bound("GTPv1_Header:teid", LEN as i64, data.len()));
@@ -171,11 +172,11 @@ pub fn gtpv1_message(data: &[u8]) -> Result<Gtpv1<'_>, Refusal<'_>> {
     })
 }
 
-/// Skips extension headers: a length in words, contents, and the type of the next. Stops at one
-/// that announces no further header, or at the end of the data.
+/// Skips extension headers: a length in words, contents, and the type of the next header. Stops at
+/// the last extension header, or at the end of the data.
 fn extensions(mut rest: &[u8]) -> Result<&[u8], Refusal<'_>> {
     while let Some(words) = rest.first() {
-        // Without the bytes of length and type.
+        // Without the bytes for length and type.
         let len = i64::from(*words) * 4 - 2;
         let have = rest.len();
         let contents = || Refusal::out_of_bound("GTPv1_Ext_Header:contents", len + 1, have);
@@ -194,7 +195,7 @@ fn extensions(mut rest: &[u8]) -> Result<&[u8], Refusal<'_>> {
     Ok(rest)
 }
 
-fn packet<'a>(data: &'a [u8], odd: &mut impl FnMut(Error)) -> Result<Inner<'a>, Refusal<'a>> {
+fn packet<'a>(data: &'a [u8], on_fault: &mut impl FnMut(Error)) -> Result<Inner<'a>, Refusal<'a>> {
     if data.len() < 20 {
         return Err(Refusal::violation("Truncated GTPv1", &[]));
     }
@@ -203,7 +204,7 @@ fn packet<'a>(data: &'a [u8], odd: &mut impl FnMut(Error)) -> Result<Inner<'a>, 
         6 => protocol::IPV6,
         _ => return Err(Refusal::violation("non-IP packet in GTPv1", &[])),
     };
-    let reason = match fit(data, version, odd) {
+    let reason = match fit(data, version, on_fault) {
         Ok(()) => return Ok(Inner::Ip(data)),
         Err(NotIp::Version) => "Invalid IP version in wrapped packet",
         Err(NotIp::Short) => "Truncated GTPv1",
@@ -262,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused() {
+    fn rejected_messages() {
         assert_eq!(reason(&[0x30; 6]), "GTPv1_Header:teid: 8 > 6");
         assert_eq!(reason(&message(0x32, 255, &[0; 3])), "GTPv1_Opt_Header: 4 > 3");
         let cut = message(0x34, 255, &[0, 0, 0, 1, 2, 0]);
@@ -271,7 +272,7 @@ mod tests {
         assert_eq!(reason(&zero), "GTPv1_Ext_Header:contents: -1 > 2");
         let cut = message(0x34, 255, &[0, 0, 0, 1, 1, 7, 7]);
         assert_eq!(reason(&cut), "GTPv1_Ext_Header:next_type: 4 > 3");
-        // No extension header at all ends the chain like a last one.
+        // Extension headers that are missing end the chain like the last one.
         assert_eq!(reason(&message(0x34, 255, &[0, 0, 0, 1])), "Truncated GTPv1");
         assert_eq!(reason(&message(0x48, 32, &[])), "GTPv1 bad Version");
         assert_eq!(reason(&message(0x30, 255, &v4(20)[..19])), "Truncated GTPv1");

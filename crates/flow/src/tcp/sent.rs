@@ -1,29 +1,29 @@
 use std::collections::BTreeMap;
 
-/// Overhead of a block, in addition to its bytes.
-const BLOCK: usize = 48;
+/// Overhead of a block in bytes, in addition to its data.
+const BLOCK_OVERHEAD: usize = 48;
 
-/// Bytes of a side that its peer did not acknowledge, delivered ones included, in the segments that brought
-/// them: what is sent again is compared with them.
+/// Bytes that the peer has not acknowledged, including delivered ones, in blocks as in their
+/// segments. Retransmissions are compared with them.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct KeptBytes {
+pub(super) struct SentBytes {
     bytes: usize,
-    /// By relative sequence number; no two overlap.
+    /// Blocks by relative sequence number; no two overlap.
     blocks: BTreeMap<u64, Box<[u8]>>,
 }
 
-impl KeptBytes {
+impl SentBytes {
     pub(super) fn is_empty(&self) -> bool {
         self.blocks.is_empty()
     }
 
-    /// Memory, in bytes.
+    /// Memory used, in bytes.
     pub(super) fn cost(&self) -> usize {
-        self.bytes + self.blocks.len() * BLOCK
+        self.bytes + self.blocks.len() * BLOCK_OVERHEAD
     }
 
-    /// Forgets the blocks that end at or before `seq`.
-    pub(super) fn forget_below(&mut self, seq: u64) {
+    /// Drops the blocks that end at or before `seq`.
+    pub(super) fn drop_below(&mut self, seq: u64) {
         while let Some(first) = self.blocks.first_entry()
             && first.key().saturating_add(first.get().len() as u64) <= seq
         {
@@ -31,7 +31,8 @@ impl KeptBytes {
         }
     }
 
-    /// Compares bytes with what was sent in their place; `differ` gets both where they are not the same.
+    /// Compares bytes with those first sent for the same sequence numbers; calls `differ` with both
+    /// where they differ.
     pub(super) fn compare(&self, seq: u64, data: &[u8], differ: &mut impl FnMut(&[u8], &[u8])) {
         let upper = seq + data.len() as u64;
         let first = self.blocks.range(..=seq).next_back().map_or(seq, |(start, _)| *start);
@@ -47,7 +48,7 @@ impl KeptBytes {
         }
     }
 
-    /// Keeps what is new of the bytes.
+    /// Stores those bytes whose sequence numbers are not stored yet.
     pub(super) fn insert(&mut self, mut seq: u64, mut data: &[u8]) {
         while !data.is_empty() {
             let before = self.blocks.range(..=seq).next_back();
@@ -72,9 +73,9 @@ impl KeptBytes {
 mod tests {
     use super::*;
 
-    fn differences(kept: &KeptBytes, seq: u64, data: &[u8]) -> Vec<String> {
+    fn differences(sent: &SentBytes, seq: u64, data: &[u8]) -> Vec<String> {
         let mut all = Vec::new();
-        kept.compare(seq, data, &mut |known, again| {
+        sent.compare(seq, data, &mut |known, again| {
             let [known, again] = [known, again].map(String::from_utf8_lossy);
             all.push(format!("{known} {again}"));
         });
@@ -82,35 +83,35 @@ mod tests {
     }
 
     #[test]
-    fn each_block_is_compared_with_its_part() {
-        let mut kept = KeptBytes::default();
-        kept.insert(1, b"abc");
-        kept.insert(6, b"fgh");
-        assert_eq!(differences(&kept, 1, b"abcdefgh"), [""; 0]);
-        assert_eq!(differences(&kept, 2, b"BCDEFG"), ["bc BC", "fg FG"]);
-        assert_eq!(differences(&kept, 0, b"?abc"), [""; 0]);
-        assert_eq!(differences(&kept, 4, b"de"), [""; 0]);
+    fn retransmissions_are_compared_block_by_block() {
+        let mut sent = SentBytes::default();
+        sent.insert(1, b"abc");
+        sent.insert(6, b"fgh");
+        assert_eq!(differences(&sent, 1, b"abcdefgh"), [""; 0]);
+        assert_eq!(differences(&sent, 2, b"BCDEFG"), ["bc BC", "fg FG"]);
+        assert_eq!(differences(&sent, 0, b"?abc"), [""; 0]);
+        assert_eq!(differences(&sent, 4, b"de"), [""; 0]);
     }
 
     #[test]
-    fn the_first_bytes_stay() {
-        let mut kept = KeptBytes::default();
-        kept.insert(3, b"cd");
-        kept.insert(1, b"ABCDEF");
-        assert_eq!(differences(&kept, 1, b"......"), ["AB ..", "cd ..", "EF .."]);
-        assert_eq!(kept.cost(), 6 + 3 * BLOCK);
+    fn the_first_bytes_are_stored() {
+        let mut sent = SentBytes::default();
+        sent.insert(3, b"cd");
+        sent.insert(1, b"ABCDEF");
+        assert_eq!(differences(&sent, 1, b"......"), ["AB ..", "cd ..", "EF .."]);
+        assert_eq!(sent.cost(), 6 + 3 * BLOCK_OVERHEAD);
     }
 
     #[test]
-    fn blocks_go_as_a_whole() {
-        let mut kept = KeptBytes::default();
-        kept.insert(1, b"abc");
-        kept.insert(4, b"de");
-        kept.forget_below(3);
-        assert_eq!(kept.cost(), 5 + 2 * BLOCK);
-        kept.forget_below(4);
-        assert_eq!(differences(&kept, 1, b"....."), ["de .."]);
-        kept.forget_below(u64::MAX);
-        assert!(kept.is_empty() && kept.cost() == 0);
+    fn blocks_are_dropped_as_a_whole() {
+        let mut sent = SentBytes::default();
+        sent.insert(1, b"abc");
+        sent.insert(4, b"de");
+        sent.drop_below(3);
+        assert_eq!(sent.cost(), 5 + 2 * BLOCK_OVERHEAD);
+        sent.drop_below(4);
+        assert_eq!(differences(&sent, 1, b"....."), ["de .."]);
+        sent.drop_below(u64::MAX);
+        assert!(sent.is_empty() && sent.cost() == 0);
     }
 }

@@ -1,8 +1,8 @@
-//! A consumer that sees both sides of a connection before each report.
+//! A consumer that observes the state of both sides before each report.
 //!
-//! Listeners of events want states and sizes as they stand at each report; an analysis without listeners wants
-//! no test for it in each step. So each segment is tested once, and one with a listener takes its way through
-//! code of its own.
+//! Event listeners need states and sizes at each report; an analysis without listeners must not pay
+//! for a test in each step. So each segment is tested once, and segments with a listener use
+//! separately compiled code.
 
 use gannet_base::Dir;
 use gannet_wire as wire;
@@ -13,12 +13,12 @@ use super::Step;
 use super::View;
 use crate::Conn;
 
-/// Passes reports on, and asks for a [`View`] before them.
+/// Passes reports on, and requests a [`View`] before each of them.
 ///
-/// `FIRST`: it was not shown both sides before the segment.
-pub(super) struct Watched<'c, C, const FIRST: bool>(pub(super) &'c mut C);
+/// `FIRST`: no view was reported before the segment.
+pub(super) struct Observed<'c, C, const FIRST: bool>(pub(super) &'c mut C);
 
-impl<C: Consumer, const FIRST: bool> Consumer for Watched<'_, C, FIRST> {
+impl<C: Consumer, const FIRST: bool> Consumer for Observed<'_, C, FIRST> {
     const OBSERVES: bool = true;
     const OBSERVES_FIRST: bool = FIRST;
 

@@ -1,4 +1,4 @@
-//! Transports, fragments, clocks, timers, options, and equal bytes for all thread counts.
+//! Transports, fragments, clocks, timers, options, and identical logs for all thread counts.
 
 use gannet_base::Interval;
 use gannet_base::Time;
@@ -55,7 +55,7 @@ fn a_row_for_every_transport() {
 }
 
 #[test]
-fn fragments_count_as_the_datagram_they_make() {
+fn fragments_count_as_their_datagram() {
     let mut whole = datagram(4_000, 9_000, &[7; 100]);
     whole[6] = 0; // fragments are allowed
     let piece = |from: usize, to: usize, more: bool| {
@@ -81,7 +81,7 @@ fn fragments_count_as_the_datagram_they_make() {
 }
 
 #[test]
-fn datagrams_longer_than_their_length_can_say() {
+fn datagrams_longer_than_the_length_field_allows() {
     let whole = datagram(4_000, 9_000, &[7; 1_000]);
     let piece = |from: u16, len: u16, more: bool| {
         let mut p = whole[..20].to_vec();
@@ -93,7 +93,7 @@ fn datagrams_longer_than_their_length_can_say() {
         p.extend_from_slice(&whole[20..20 + usize::from(len)]);
         ethernet(0x0800, &p)
     };
-    // 65,536 bytes with the header, and more, so that the length wraps to 100.
+    // 65,536 bytes with the header, and a few more, so that the length wraps to 100.
     for (last, conns, odd) in [
         (508, 0, &["excessively_large_fragment", "invalid_IP_header_size"][..]),
         (608, 1, &["excessively_large_fragment"]),
@@ -108,14 +108,14 @@ fn datagrams_longer_than_their_length_can_say() {
 }
 
 #[test]
-fn bad_checksums_only_count_where_they_are_ignored() {
+fn bad_checksums_only_count_if_they_are_ignored() {
     let mut bad = frame::udp(client(4_000), server(9_000), 1, b"payload!");
     bad[45] ^= 1;
     let made = capture(LinkType::ETHERNET, &[(0.0, bad)]);
     let ran = Ran::of(&made);
     assert_eq!(ran.rows("conn", "conn_state history orig_pkts"), ["OTH C 0"]);
     assert_eq!(ran.weirds(), ["bad_UDP_checksum"]);
-    // A byte of the frame behind the datagram was not captured: the wire length is one more.
+    // One byte after the datagram was not captured: the wire length is one more.
     let mut cut = made.clone();
     cut[24 + 12] += 1;
     assert_eq!(Ran::of(&cut).rows("conn", "conn_state history orig_pkts"), ["S0 D 1"]);
@@ -125,7 +125,7 @@ fn bad_checksums_only_count_where_they_are_ignored() {
 }
 
 #[test]
-fn what_the_link_cuts_off_behind_a_datagram_is_not_missing() {
+fn truncated_link_layer_padding_is_not_missing() {
     let mut inner = [&[0xaa, 0xaa, 3, 0, 0, 0, 8, 0][..], &datagram(4_000, 9_000, b"x")].concat();
     inner[8 + 28] ^= 1;
     let mut padded = ethernet(inner.len() as u16, &inner);
@@ -155,9 +155,9 @@ fn local_networks_and_the_filter_are_options() {
 }
 
 #[test]
-fn rows_come_when_connections_are_over() {
+fn rows_are_written_when_connections_end() {
     let mut t = trace();
-    t.udp(client(1), server(9_000), b"1"); // over after a minute
+    t.udp(client(1), server(9_000), b"1"); // ends after a minute
     t.exchange(client(2), server(9_001), b"hello", b"there!"); // 5 s after its close
     t.refuse(client(3), server(9_001)); // 5 s after the refusal
     let _ = t.connect(client(4), server(9_001)); // stays to the end
@@ -170,13 +170,13 @@ fn rows_come_when_connections_are_over() {
 }
 
 #[test]
-fn clocks_that_go_back_neither_stop_nor_split_anything() {
+fn decreasing_times_neither_stop_nor_split_connections() {
     let up = frame::udp(client(4_000), server(9_000), 1, b"1");
     let down = frame::udp(server(9_000), client(4_000), 1, b"12");
     let frames = [(100.0, up.clone()), (40.0, down), (101.0, up.clone())];
     let ran = Ran::of(&capture(LinkType::ETHERNET, &frames));
     assert_eq!(ran.rows("conn", "ts duration conn_state"), ["1700000100.000000 1.000000 SF"]);
-    // A connection that begins in the past idles there, and ends with the next packet.
+    // A connection that begins in the past is idle, and ends with the next packet.
     let other = frame::udp(client(4_001), server(9_000), 1, b"1");
     let frames = [(100.0, up.clone()), (10.0, other.clone()), (101.0, up), (102.0, other)];
     let ran = Ran::of(&capture(LinkType::ETHERNET, &frames));
@@ -187,7 +187,7 @@ fn clocks_that_go_back_neither_stop_nor_split_anything() {
 }
 
 #[test]
-fn a_handshake_that_ends_far_in_the_past_has_been_idle_since() {
+fn a_handshake_that_ends_in_the_past_is_idle_since_then() {
     let mut t = trace();
     let _ = t.connect(client(4_000), server(9_001));
     let frames: Vec<_> = t.frames().iter().map(|f| f.bytes.clone()).collect();
@@ -221,7 +221,7 @@ fn same_input_same_bytes() {
     assert_ne!(whole.logs, seeded.logs);
 }
 
-/// Feeds the frames of a trace to a shard.
+/// Passes the frames of a trace to a shard.
 fn play(shard: &mut Shard, trace: &gannet_synth::Trace) {
     for (number, f) in (1..).zip(trace.frames()) {
         shard.packet::<true>(&gannet_capture::Packet {
@@ -237,7 +237,7 @@ fn play(shard: &mut Shard, trace: &gannet_synth::Trace) {
 }
 
 #[test]
-fn nothing_stays_of_connections_that_are_over() {
+fn ended_connections_leave_no_state() {
     let mut t = trace();
     for port in 1_000..2_000 {
         t.exchange(client(port), server(9_001), b"hello", b"there!");
@@ -259,7 +259,8 @@ fn nothing_stays_of_connections_that_are_over() {
     assert!(shard.table.is_empty());
 }
 
-/// The weird of one packet from a file of this format, as in weird.log, and the shard after it.
+/// The weird of one packet from a file of this format, as in weird.log, and the shard after the
+/// packet.
 fn weird_of(format: Format, link_type: LinkType, data: &[u8]) -> (Shard, String) {
     let mut shard = Shard::new(Options::default(), Role::Whole);
     shard.packet::<true>(&gannet_capture::Packet {
@@ -312,7 +313,7 @@ fn within_a_microsecond_no_time_passes() {
 }
 
 #[test]
-fn unknown_protocols_are_reported_by_the_layer_that_leads_to_them() {
+fn unknown_protocols_are_reported_with_the_layer_before_them() {
     let tree = ethernet(7, &[0x42, 0x42, 3, 0, 0, 0, 0]);
     let discovery = ethernet(9, &[0xaa, 0xaa, 3, 0, 0, 0x0c, 0x20, 0, 2]);
     let tunnel = frame::udp(client(4_000), server(6_081), 1, b"\0\0\x88\xcc\0\0\0\0in");
@@ -342,7 +343,7 @@ fn unknown_protocols_are_reported_by_the_layer_that_leads_to_them() {
 
 #[test]
 fn only_pcap_is_read_through_a_filter() {
-    // A data frame of 802.11 that ends after its header.
+    // An 802.11 data frame that ends after its header.
     let frame = [&[8, 0][..], &[0; 22]].concat();
     let reported = |format| weird_of(format, LinkType(105), &frame).1;
     assert_eq!(reported(Format::Pcap), "");
@@ -350,8 +351,8 @@ fn only_pcap_is_read_through_a_filter() {
 }
 
 #[test]
-fn options_that_came_in_pieces_are_looked_at() {
-    // Destination options whose second one exceeds their end, and an unknown protocol.
+fn fragmented_options_are_checked() {
+    // Destination options whose second option exceeds their end, and an unknown protocol.
     let whole = [&[253, 0, 1, 0, 5, 9, 0, 0][..], b"anything"].concat();
     let piece = |at: usize, more: u8| {
         let head = [0x60, 0, 0, 0, 0, 16, 44, 64];
@@ -369,8 +370,8 @@ fn options_that_came_in_pieces_are_looked_at() {
 }
 
 #[test]
-fn a_fragment_header_that_came_in_pieces_is_passed_over() {
-    // Another fragment header, for the middle of a datagram, and its payload.
+fn a_fragmented_fragment_header_is_skipped() {
+    // A second fragment header, for the middle of a datagram, and its payload.
     let whole = [&[253, 0, 1, 1, 0, 0, 0, 9][..], b"anything"].concat();
     let piece = |at: usize, more: u8| {
         let head = [0x60, 0, 0, 0, 0, 16, 44, 64];
@@ -386,7 +387,7 @@ fn a_fragment_header_that_came_in_pieces_is_passed_over() {
 #[test]
 fn violations_are_counted() {
     let reported = |violations: usize| {
-        // An unknown version, so long that nothing later disables the analyzer.
+        // An unknown version, long enough that no later failure disables the analyzer.
         let mut known = b"\x30\x03\x02\x01\x09".to_vec();
         known.resize(1300, 0);
         let unknown = std::iter::repeat_n(&b"x"[..], violations);
@@ -401,10 +402,11 @@ fn violations_are_counted() {
     assert_eq!(reported(1002), ["too_many_analyzer_violations SNMP"]);
 }
 
-/// OCSP responses over the limit of 1 MiB: every file has a row, and weird.log has one row of the name.
+/// OCSP responses above the limit of 1 MiB: every file has a row, and weird.log has one row with
+/// the name.
 #[test]
 fn messages_that_are_too_long_are_reported_in_any_number_of_threads() {
-    // The object identifier by which content is recognized as an OCSP response.
+    // The object identifier that marks content as an OCSP response.
     let mut begin = [b'0'; 1024];
     begin[11..22].copy_from_slice(b"\x06\x09\x2b\x06\x01\x05\x05\x07\x30\x01\x01");
     let of = |body: usize| {

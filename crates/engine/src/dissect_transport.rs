@@ -1,4 +1,4 @@
-//! Walking a packet, continued: its transport and its connection.
+//! Packet processing, continued: transport and connection.
 
 use gannet_base::ConnId;
 use gannet_base::Dir;
@@ -17,37 +17,39 @@ use gannet_wire::Tcp;
 use gannet_wire::TcpFlags;
 use gannet_wire::checksum;
 
+use crate::dissect::TOO_MANY_LAYERS;
 use crate::packet_events;
 use crate::route::Captured;
 use crate::shard::Shard;
 use crate::tunnels::Encapsulation;
-use crate::walk::TOO_MANY_LAYERS;
 use crate::weirds::Named;
 use crate::weirds::named;
 
 /// The name of the analyzer of unknown transports.
 pub(crate) const UNKNOWN_TRANSPORT: &str = "UNKNOWN_IP_TRANSPORT";
 
-/// Bit of a UDP connection's `seen` for `D`; of an ICMP connection's for a message of a side, where events show it.
+/// Bit of `seen`: for UDP, that history has `D`; for ICMP, that a side sent a message, if events
+/// show that.
 const UDP_DATA_BIT: u32 = 3;
 
-/// The table's entry for a packet.
-struct Known {
+/// The result of looking up a packet's connection.
+struct Lookup {
     hash: Hash,
-    at: Option<PacketSender>,
+    sender: Option<PacketSender>,
 }
 
-/// The index of a packet's connection, the side that sent the packet, and whether all its packets
-/// so far came outside of tunnels.
+/// The index of a packet's connection, the side that sent the packet, and whether no rare data is
+/// set for the connection.
 #[derive(Clone, Copy)]
 struct PacketSender {
     index: u32,
     from: Dir,
-    usual: bool,
+    is_usual: bool,
 }
 
 impl Shard {
-    /// The connection of a packet without ports, and the packet's direction.
+    /// Looks up or creates the connection of a packet without ports; returns it with the side that
+    /// sent the packet.
     fn connection(
         &mut self,
         id: &ConnId,
@@ -57,37 +59,38 @@ impl Shard {
         encapsulation: &Encapsulation,
     ) -> (u32, Dir) {
         let known = self.look_up(&Key::new(id, ip.protocol, one_way).of_vlans(self.vlans()));
-        self.found(id, ip, proto, (one_way, false), encapsulation, known, |_| false)
+        self.resolve(id, ip, proto, (one_way, false), encapsulation, known, |_| false)
     }
 
-    /// Looks up a key.
+    /// Looks up a key in the connection table.
     #[inline(always)]
-    fn look_up(&self, key: &Key) -> Known {
+    fn look_up(&self, key: &Key) -> Lookup {
         let (hash, found) = self.table.look_up(key);
-        let at = found.map(|f| PacketSender {
+        let sender = found.map(|f| PacketSender {
             index: f.index,
             from: f.from,
-            usual: f.slot.ext.is_usual(),
+            is_usual: f.slot.ext.is_usual(),
         });
-        Known { hash, at }
+        Lookup { hash, sender }
     }
 
-    /// The connection of a packet and the packet's direction, after the lookup.
+    /// Completes a lookup: returns the connection of a packet, created if necessary, and the side
+    /// that sent the packet.
     #[inline]
     #[expect(clippy::too_many_arguments, reason = "all there is to say of a new connection")]
-    fn found(
+    fn resolve(
         &mut self,
         id: &ConnId,
         ip: &Ip<'_>,
         proto: Proto,
         (one_way, global): (bool, bool),
         encapsulation: &Encapsulation,
-        Known { hash, at }: Known,
+        Lookup { hash, sender }: Lookup,
         flip: impl FnOnce(&Env) -> bool,
     ) -> (u32, Dir) {
         let ordinal = self.next_ordinal();
-        if let Some(PacketSender { index, from, usual }) = at {
-            if !usual || encapsulation.depth() > 0 {
+        if let Some(PacketSender { index, from, is_usual }) = sender {
+            if !is_usual || encapsulation.depth() > 0 {
                 self.check_encapsulation(index, encapsulation);
             }
             return (index, from);
@@ -103,7 +106,7 @@ impl Shard {
         all: Captured<'_>,
         encapsulation: &Encapsulation,
     ) -> bool {
-        // By reference, because a copy would cost.
+        // By reference, because a copy is measurably slower.
         let read = gannet_wire::tcp(ip);
         let segment = match &read {
             Ok(segment) => segment,
@@ -120,13 +123,13 @@ impl Shard {
         });
         let mut known = self.look_up(&key);
         if segment.flags.syn() {
-            known.at = known.at.filter(|at| !self.ends_for(at.index, segment));
+            known.sender = known.sender.filter(|at| !self.ends_for(at.index, segment));
         }
-        if EVENTS && known.at.is_none() && !self.beginnings.with(segment.flags) {
+        if EVENTS && known.sender.is_none() && !self.beginnings.with(segment.flags) {
             return true;
         }
         let (index, from) =
-            self.found(&id, ip, Proto::Tcp, (false, global), encapsulation, known, |env| {
+            self.resolve(&id, ip, Proto::Tcp, (false, global), encapsulation, known, |env| {
                 is_flipped(env, &id, segment.flags)
             });
         let observed = EVENTS && self.env.logs.events.any();
@@ -152,7 +155,7 @@ impl Shard {
                 tcp.bad_checksum(conn, from, session);
                 return None;
             }
-            let before = tcp.held();
+            let before = tcp.buffered_bytes();
             if observed {
                 if segment.flags.syn() {
                     packet_events::before_syn(session, (ip, from, segment));
@@ -171,25 +174,25 @@ impl Shard {
                 false => tcp.unobserved_segment(conn, time, from, segment, &limits, session),
             };
             if observed && conn.timeout() != patience {
-                // It is as long as scripts say.
+                // Scripts set the duration.
                 let seconds = session.env.setting("tcp_inactivity_timeout", 0);
                 if seconds > 0 {
                     conn.set_timeout(u16::try_from(seconds).unwrap_or(u16::MAX));
                 }
             }
             conn.count_packet(from, ip_bytes);
-            let after = tcp.held();
+            let after = tcp.buffered_bytes();
             (before != after).then_some((before, after))
         });
         if let Some((before, after)) = held.flatten()
             && let Some(slot) = self.table.get(index)
         {
             let pair = || crate::state::pair(&slot.conn);
-            self.evictor.hold(before, after, slot.number, index, pair);
+            self.evictor.set_buffered(before, after, slot.number, index, pair);
             self.skip_holes_of_pairs();
         }
         if full {
-            self.no_room_above(index, ip, "TCP", encapsulation);
+            self.exceeds_depth_above(index, ip, "TCP", encapsulation);
         }
         if observed && !bad {
             self.check_thresholds(index, from);
@@ -197,10 +200,10 @@ impl Shard {
         true
     }
 
-    /// The payload of a transport would be one layer too many, which is reported even if no
-    /// analyzer would run.
+    /// Whether the payload of a transport would exceed the maximum number of layers, which is
+    /// reported even if no analyzer would run.
     #[cold]
-    fn no_room_above(
+    fn exceeds_depth_above(
         &mut self,
         index: u32,
         ip: &Ip<'_>,
@@ -213,8 +216,8 @@ impl Shard {
         self.flow_weird(TOO_MANY_LAYERS, ip, source, encapsulation);
     }
 
-    /// Processes a transport with an invalid header; returns whether it has a connection: a TCP segment whose fixed
-    /// header is complete.
+    /// Processes a transport with an invalid header; returns whether the packet has a connection:
+    /// only a TCP segment with a complete fixed header does.
     #[cold]
     fn invalid(
         &mut self,
@@ -236,22 +239,21 @@ impl Shard {
         let mut known = self.look_up(&key);
         // A SYN with invalid options starts another connection nevertheless.
         if segment.flags.syn() && *error == Error::TruncatedTcpOptions {
-            known.at = known.at.filter(|at| !self.ends_for(at.index, &segment));
+            known.sender = known.sender.filter(|at| !self.ends_for(at.index, &segment));
         }
         let (index, from) =
-            self.found(&id, ip, Proto::Tcp, (false, global), encapsulation, known, |env| {
+            self.resolve(&id, ip, Proto::Tcp, (false, global), encapsulation, known, |env| {
                 is_flipped(env, &id, segment.flags)
             });
         if self.env.logs.events.any() {
             self.raise_new_packet(index, from, ip);
         }
         self.conn_weird(index, error);
-        self.settle(index);
+        self.apply_requests(index);
         true
     }
 
-    /// Whether a SYN starts another connection with the same hosts and ports; the old one ends
-    /// then.
+    /// Whether a SYN starts another connection with the same endpoints; if so, ends the old one.
     fn ends_for(&mut self, index: u32, syn: &Tcp<'_>) -> bool {
         let (time, delays) = (self.time, self.streams.delays);
         let reuse = self.with_session(index, |conn, tcp, session| {
@@ -274,7 +276,7 @@ impl Shard {
         all: Captured<'_>,
         encapsulation: &Encapsulation,
     ) -> bool {
-        // By reference, because a copy would cost.
+        // By reference, because a copy is measurably slower.
         let read = gannet_wire::udp(ip);
         let udp = match &read {
             Ok(udp) => udp,
@@ -282,11 +284,11 @@ impl Shard {
         };
         let id =
             ConnId { orig_h: ip.src, orig_p: udp.src_port, resp_h: ip.dst, resp_p: udp.dst_port };
-        let odd = global::may_be_by_content(udp.payload).then_some(udp.payload);
-        let Some(global) = self.route(&id, ip, Proto::Udp, odd, all, encapsulation) else {
+        let faults = global::may_be_by_content(udp.payload).then_some(udp.payload);
+        let Some(global) = self.route(&id, ip, Proto::Udp, faults, all, encapsulation) else {
             return true;
         };
-        // Ports of scripts: then there is one shard.
+        // Ports set by scripts: then only one shard runs.
         let global = global || EVENTS && self.env.may_be_own_tunnel(id.orig_p, id.resp_p);
         let key = Key::new(&id, ip.protocol, false).of_global(global).of_vlans(if EVENTS {
             self.vlans()
@@ -295,7 +297,7 @@ impl Shard {
         });
         let known = self.look_up(&key);
         let (index, from) =
-            self.found(&id, ip, Proto::Udp, (false, global), encapsulation, known, |env| {
+            self.resolve(&id, ip, Proto::Udp, (false, global), encapsulation, known, |env| {
                 let likely = |p| env.is_likely_server_port(Proto::Udp, p);
                 likely(id.orig_p) && !likely(id.resp_p)
             });
@@ -307,15 +309,15 @@ impl Shard {
             }
             self.raise_contents(index, udp.payload);
         }
-        // Like Zeek, this does not check truncated packets, even if only bytes behind the datagram
+        // Like Zeek, this does not verify truncated packets, even if only bytes after the datagram
         // are missing.
-        let is_cut = all.wire_len as usize > all.bytes.len();
-        let verify = self.verifies(ip.src) && !is_cut;
+        let has_overflowed = all.wire_len as usize > all.bytes.len();
+        let verify = self.verifies(ip.src) && !has_overflowed;
         let verify =
             verify && !(EVENTS && self.ignores_vxlan_checksums && self.is_vxlan(ip, udp.dst_port));
         if verify && checksum::udp(ip) == gannet_wire::Checksum::Invalid {
             self.bad_udp_checksum(index, from);
-            self.settle(index);
+            self.apply_requests(index);
             return true;
         }
         if let Some(error) = udp.len_fault() {
@@ -329,8 +331,8 @@ impl Shard {
             self.raise_datagram(index, from, udp.payload);
         }
         let deeper = self.deeper(ip, "UDP", encapsulation);
-        // The global shard owns tunnels, by their ports or their contents.
-        if deeper && (global || odd.is_some()) {
+        // The global shard owns tunnels, by port or content.
+        if deeper && (global || faults.is_some()) {
             self.udp_tunnel(index, from, ip, udp, encapsulation);
         }
         self.with_packet::<EVENTS, _>(index, |conn, _, session| {
@@ -384,7 +386,7 @@ impl Shard {
         all: Captured<'_>,
         encapsulation: &Encapsulation,
     ) -> bool {
-        // By reference, because a copy would cost.
+        // By reference, because a copy is measurably slower.
         let read = gannet_wire::icmp(ip);
         let icmp = match &read {
             Ok(icmp) => icmp,
@@ -415,10 +417,10 @@ impl Shard {
         let (time, ip_bytes, len) = (self.time, ip.total_len, icmp.payload_len);
         let complete = icmp.payload.len() as u64 >= u64::from(len);
         let fault = icmp.report_fault();
-        if let Some(noting) = &mut self.noting
+        if let Some(index_reporter) = &mut self.index_reporter
             && icmp.is_error()
         {
-            noting.error(self.packet_number, icmp.payload);
+            index_reporter.error(self.packet_number, icmp.payload);
         }
         let full = !bad && self.layers >= gannet_wire::MAX_DEPTH;
         self.with_packet::<true, _>(index, |conn, _, session| {
@@ -437,7 +439,7 @@ impl Shard {
                 let Named { name, addl, source, .. } = named(error);
                 session.weird(conn, name, &addl, source);
             }
-            // Its events show the connection without this packet, as in Zeek.
+            // Events of the message show the connection without this packet, as in Zeek.
             if complete {
                 conn.count_packet(from, ip_bytes);
             }
@@ -446,12 +448,12 @@ impl Shard {
             }
         });
         if full {
-            self.no_room_above(index, ip, "ICMP", encapsulation);
+            self.exceeds_depth_above(index, ip, "ICMP", encapsulation);
         }
         true
     }
 
-    /// Processes any other transport: only endpoints and counts.
+    /// Processes any other transport: only records endpoints and counts.
     pub(crate) fn unknown(
         &mut self,
         ip: &Ip<'_>,
@@ -473,11 +475,11 @@ impl Shard {
         let Some(slot) = self.table.get_mut(index) else { return };
         slot.conn.last = self.time;
         slot.conn.count_packet(from, ip.total_len);
-        self.settle(index);
+        self.apply_requests(index);
         if let Some(trail) = &mut self.trail {
             trail.push(UNKNOWN_TRANSPORT);
         }
-        self.unread(Some(UNKNOWN_TRANSPORT), u32::from(ip.protocol), ip.payload);
+        self.report_unknown_protocol(Some(UNKNOWN_TRANSPORT), u32::from(ip.protocol), ip.payload);
     }
 
     #[cold]
@@ -492,14 +494,14 @@ fn tcp_id(ip: &Ip<'_>, segment: &Tcp<'_>) -> ConnId {
     ConnId { orig_h: ip.src, orig_p, resp_h: ip.dst, resp_p }
 }
 
-/// Whether the first seen segment of a connection comes from its responder.
+/// Whether the first seen segment of a connection comes from the responder.
 fn is_flipped(env: &Env, id: &ConnId, flags: TcpFlags) -> bool {
     let syn = flags.syn();
     if syn && !flags.ack() {
         return false;
     }
     let likely = |p| env.is_likely_server_port(Proto::Tcp, p);
-    // If both ports may be a server's, a SYN-ACK is not flipped (stealth scans); otherwise the
+    // If both ports may be server ports, a SYN-ACK is not flipped (stealth scans); otherwise the
     // lower port is the server's.
     likely(id.orig_p) && (!likely(id.resp_p) || !syn && id.orig_p < id.resp_p)
 }

@@ -1,4 +1,4 @@
-//! Walking a packet through tunnels.
+//! Packet processing, continued: tunnels.
 
 use gannet_base::Dir;
 use gannet_base::LinkState;
@@ -21,7 +21,7 @@ use gannet_wire::tunnel::Refusal;
 use gannet_wire::tunnel::port;
 
 use crate::shard::Shard;
-use crate::shard::connection::serve;
+use crate::shard::connection::log_service;
 use crate::tunnels::Encapsulation;
 use crate::weirds;
 use crate::weirds::IP_TUNNEL;
@@ -35,18 +35,19 @@ impl Shard {
     /// Processes IP-in-IP and GRE: tunnels between two hosts, without a connection of their own.
     pub(crate) fn ip_tunnel(&mut self, ip: &Ip<'_>, encapsulation: &Encapsulation) {
         if ip.protocol != protocol::GRE {
-            return self.in_hosts_tunnel(ip, encapsulation, "Tunnel::IP", |odd| {
-                tunnel::ip_in_ip_with(ip.payload, ip.protocol, &mut |w| odd.push(w)).map(Inner::Ip)
+            return self.in_hosts_tunnel(ip, encapsulation, "Tunnel::IP", |faults| {
+                tunnel::ip_in_ip_with(ip.payload, ip.protocol, &mut |w| faults.push(w))
+                    .map(Inner::Ip)
             });
         }
         self.in_gre(ip, ip.payload, encapsulation);
     }
 
-    /// Processes GRE and the tunnel between hosts, which counts as a layer of its own.
+    /// Processes GRE. GRE and the tunnel between its hosts count as one layer each.
     fn in_gre(&mut self, ip: &Ip<'_>, data: &[u8], encapsulation: &Encapsulation) {
         if self.deeper(ip, weirds::GRE, encapsulation) {
-            self.in_hosts_tunnel(ip, encapsulation, GRE, |odd| {
-                tunnel::gre_with(data, &mut |w| odd.push(w)).map(|g| g.inner)
+            self.in_hosts_tunnel(ip, encapsulation, GRE, |faults| {
+                tunnel::gre_with(data, &mut |w| faults.push(w)).map(|g| g.inner)
             });
         }
     }
@@ -58,14 +59,14 @@ impl Shard {
         kind: &'static str,
         open: impl FnOnce(&mut Vec<Error>) -> Result<Inner<'a>, Error>,
     ) {
-        let mut odd = Vec::new();
-        let opened = open(&mut odd);
+        let mut faults = Vec::new();
+        let opened = open(&mut faults);
         // Weirds of GRE are reported before the depth of tunnels is checked.
         let refused = opened.as_ref().is_err_and(|w| named(w).source == weirds::GRE);
         if !refused && encapsulation.is_full(self.options.limits.tunnel_depth) {
             return self.too_deep(ip, encapsulation);
         }
-        self.report_headers(&odd, encapsulation);
+        self.report_headers(&faults, encapsulation);
         let inner = match opened {
             Ok(inner) => inner,
             Err(w) => return self.weird(&w, encapsulation, Some((ip.src, ip.dst))),
@@ -73,29 +74,29 @@ impl Shard {
         let (uids, packet, ordinal) = (self.env.uids, self.packet_number, self.next_ordinal());
         let uid = || uids.connection(packet, ordinal);
         let tunnel = self.ip_tunnels.between(self.now, ip.src, ip.dst, (ip.protocol, kind), uid);
-        if self.ip_tunnels.take_cut() {
+        if self.ip_tunnels.take_overflow() {
             self.env.weirds.net(&mut self.env.logs, self.now, "ip_tunnel_limit_reached", "");
         }
-        if let (Some(noting), Some(uid)) = (&mut self.noting, tunnel.uid) {
-            noting.index.tunnel(self.packet_number, uid);
+        if let (Some(index_reporter), Some(uid)) = (&mut self.index_reporter, tunnel.uid) {
+            index_reporter.index.tunnel(self.packet_number, uid);
         }
         let encapsulation = encapsulation.with(tunnel);
-        self.reassembled.forget_flags();
-        // The inner packet is as long as captured, and so is its payload.
+        self.reassembled.clear_flags();
+        // The inner packet has its captured length, and so has its payload.
         let missing = std::mem::take(&mut self.missing);
-        self.walk_inner(inner, inner.data().len() as u32, IP_TUNNEL, &encapsulation);
+        self.dissect_inner(inner, inner.data().len() as u32, IP_TUNNEL, &encapsulation);
         self.missing = missing;
     }
 
-    /// Reports weirds of the headers of a tunnelled packet, before it is walked.
-    fn report_headers(&mut self, odd: &[Error], encapsulation: &Encapsulation) {
-        for w in odd {
+    /// Reports the weirds of the outer headers of an inner packet, before the packet is processed.
+    fn report_headers(&mut self, faults: &[Error], encapsulation: &Encapsulation) {
+        for w in faults {
             self.weird(w, encapsulation, None);
         }
     }
 
-    /// Processes what a tunnel carries; returns whether it is valid.
-    fn walk_inner(
+    /// Processes the inner packet of a tunnel; returns whether it is valid.
+    fn dissect_inner(
         &mut self,
         inner: Inner<'_>,
         wire_len: u32,
@@ -103,21 +104,21 @@ impl Shard {
         encapsulation: &Encapsulation,
     ) -> bool {
         if let Inner::Ip(data) = inner {
-            // Addresses and tags of the link are those of the tunnel's packet, which is on it.
+            // Link addresses and tags belong to the outer packet.
             self.link = LinkState::default();
             return self.deeper_inside(source, encapsulation)
-                && self.walk_ip(data, wire_len, encapsulation);
+                && self.dissect_ip(data, wire_len, encapsulation);
         }
         match (inner, inner.link_type()) {
             (_, Some(link)) => {
                 if let Some(trail) = &mut self.trail {
                     trail.push(source);
                 }
-                self.walk_frame(link, inner.data(), wire_len, encapsulation)
+                self.dissect_frame(link, inner.data(), wire_len, encapsulation)
             }
-            (Inner::Arp(data), _) => self.walk_arp(data, [None; 2], encapsulation),
+            (Inner::Arp(data), _) => self.dissect_arp(data, [None; 2], encapsulation),
             (Inner::Other { protocol, data }, _) if self.deeper_inside(source, encapsulation) => {
-                self.unread(Some(source), u32::from(protocol), data);
+                self.report_unknown_protocol(Some(source), u32::from(protocol), data);
                 false
             }
             _ => false,
@@ -129,7 +130,8 @@ impl Shard {
         self.flow_weird("exceeded_tunnel_max_depth", ip, IP_TUNNEL, encapsulation);
     }
 
-    /// Processes a UDP payload that may be a tunnel: by the responder's port, otherwise by content.
+    /// Processes a UDP payload that may be tunneled: decided by the responder's port, otherwise by
+    /// content.
     pub(crate) fn udp_tunnel(
         &mut self,
         index: u32,
@@ -145,7 +147,7 @@ impl Shard {
         }
         let Some(slot) = self.table.get(index) else { return };
         let data = udp.payload;
-        let mut odd = Vec::new();
+        let mut faults = Vec::new();
         let (tag, kind, opened) = match port {
             port::VXLAN => {
                 let inner = tunnel::vxlan(data).map(|v| v.inner);
@@ -156,7 +158,7 @@ impl Shard {
                 (Tag::Geneve, "Tunnel::GENEVE", inner)
             }
             port::GTPV1_C | port::GTPV1_U => {
-                let read = tunnel::gtpv1_with(data, &mut |w| odd.push(w));
+                let read = tunnel::gtpv1_with(data, &mut |w| faults.push(w));
                 let inner = read.and_then(|g| match g.body {
                     Body::Packet(inner) => Ok(inner),
                     _ => Err(Refusal::Ignored),
@@ -194,7 +196,7 @@ impl Shard {
             }
             self.raise_gtp(index, data);
         }
-        self.report_headers(&odd, encapsulation);
+        self.report_headers(&faults, encapsulation);
         let inner = match opened {
             Ok(inner) => inner,
             Err(refusal) => {
@@ -216,7 +218,7 @@ impl Shard {
         }
     }
 
-    /// Notes a valid packet of a tunnel. Returns whether both sides have sent one.
+    /// Records a valid packet of a tunnel. Returns whether both sides have sent one.
     fn has_both_sides(&mut self, index: u32, from: Dir) -> bool {
         let Some(slot) = self.table.get_mut(index) else { return false };
         let rare = slot.ext.rare();
@@ -224,7 +226,7 @@ impl Shard {
         rare.tunnel_sides == 3
     }
 
-    /// Raises the event of a connection that may carry GTP, once.
+    /// Raises the event of a connection that may carry GTP, once per connection.
     fn new_gtp_state(&mut self, index: u32) {
         if self.env.logs.events.wants::<NewGtpv1State>()
             && let Some(slot) = self.table.get_mut(index)
@@ -235,8 +237,8 @@ impl Shard {
         }
     }
 
-    /// Teredo is confirmed once valid packets were seen in both directions; its payload is walked
-    /// in any case.
+    /// Processes Teredo. The tunnel is confirmed once both sides have sent valid packets; the
+    /// payload is processed in any case.
     fn teredo(
         &mut self,
         index: u32,
@@ -252,9 +254,9 @@ impl Shard {
         if encapsulation.is_full(self.options.limits.tunnel_depth) {
             return self.udp_too_deep(index, ip, Tag::Teredo, encapsulation);
         }
-        let mut odd = Vec::new();
-        let opened = tunnel::teredo_with(udp.payload, &mut |w| odd.push(w));
-        self.report_headers(&odd, encapsulation);
+        let mut faults = Vec::new();
+        let opened = tunnel::teredo_with(udp.payload, &mut |w| faults.push(w));
+        self.report_headers(&faults, encapsulation);
         let Some(slot) = self.table.get_mut(index) else { return };
         let teredo = match opened {
             Ok(teredo) => teredo,
@@ -288,7 +290,7 @@ impl Shard {
         self.enter(index, Tag::Teredo, TEREDO, teredo.inner, encapsulation);
     }
 
-    /// Processes what a connection carries; returns whether it is valid.
+    /// Processes the inner packet of a connection's tunnel; returns whether it is valid.
     fn enter(
         &mut self,
         index: u32,
@@ -299,7 +301,7 @@ impl Shard {
     ) -> bool {
         let Some(slot) = self.table.get_mut(index) else { return false };
         if !slot.conn.is_global() {
-            // The global shard owns tunnels that hold a packet, by their ports or their content.
+            // The global shard owns tunnels, by port or content.
             return false;
         }
         slot.ext.rare().carries = true;
@@ -310,7 +312,7 @@ impl Shard {
             kind,
         });
         let wire_len = (inner.data().len() as u32).saturating_add(self.missing);
-        self.walk_inner(inner, wire_len, tag.name(), &encapsulation)
+        self.dissect_inner(inner, wire_len, tag.name(), &encapsulation)
     }
 
     fn confirm_tunnel(&mut self, index: u32, tag: Tag) {
@@ -320,7 +322,7 @@ impl Shard {
             slot.conn.services.insert(tag as u8);
             if !known {
                 raise_confirmation(&mut self.env.logs, &slot.conn, tag);
-                serve(&mut self.env, self.now, &mut slot.conn, None);
+                log_service(&mut self.env, self.now, &mut slot.conn, None);
             }
         }
     }
@@ -333,7 +335,8 @@ impl Shard {
         self.flow_weird("exceeded_tunnel_max_depth", ip, tag.name(), encapsulation);
     }
 
-    /// Reports too deep GTP with its own name and without connection or hosts.
+    /// Reports that GTP exceeds the maximum depth, under a name of its own and without connection
+    /// or hosts.
     #[cold]
     fn gtp_too_deep(&mut self) {
         let source = Some(Tag::Gtpv1.name());
@@ -362,7 +365,7 @@ impl Shard {
                 self.weird(error, encapsulation, Some((ip.src, ip.dst)));
             }
             Refusal::Ignored => {
-                // AYIYA, GTP': valid, without payload.
+                // AYIYA and GTP' packets of these types are valid and have no payload.
             }
         }
     }

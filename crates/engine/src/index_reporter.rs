@@ -1,4 +1,4 @@
-//! The packets of each connection, for an index.
+//! Reports the packets of each connection to an index.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -10,54 +10,60 @@ use gannet_base::Uid;
 use gannet_dict::KeyedHash;
 use gannet_wire::Ip;
 
-/// An index that shards report their packets to.
+/// An index of the packets of connections.
 pub trait PacketIndex: Send + Sync + fmt::Debug {
-    /// What one more shard reports to.
+    /// Creates the receiver for one more shard.
     fn shard(&self) -> Box<dyn ShardIndex>;
 }
 
-/// Receives the facts of one shard. Packet numbers never decrease.
+/// Receives what one shard reports. Packet numbers never decrease.
 pub trait ShardIndex: Send + fmt::Debug {
-    /// A new connection has this slot of the table: one that had it before has ended.
+    /// A new connection uses this slot of the connection table; the previous connection in the slot
+    /// has ended.
     fn begin(&mut self, slot: u32, uid: Uid, id: ConnId, proto: Proto);
     /// A packet belongs to the connection in a slot.
     fn packet(&mut self, number: u64, slot: u32);
-    /// A packet belongs to a tunnel without a connection.
+    /// A packet belongs to a tunnel that has no connection.
     fn tunnel(&mut self, number: u64, uid: Uid);
-    /// A packet may complete a datagram, in this or another shard: before or after others are reported of it.
+    /// A packet may complete a datagram, in this shard or another one; called before or after the
+    /// packet is reported for that datagram.
     fn mark(&mut self, number: u64);
-    /// A packet completes a datagram that an earlier fragment belongs to.
+    /// The packet `number` completes a datagram that the earlier packet `piece` is a fragment of.
     fn piece(&mut self, number: u64, piece: u64);
-    /// Fragments were forgotten before their datagram was complete: if it is completed later, they are missing.
+    /// This number of fragments was forgotten before their datagrams were complete. If a datagram
+    /// is completed later, its forgotten fragments are missing from the index.
     fn forget(&mut self, fragments: u64);
-    /// A packet is an ICMP error that quotes a packet with these endpoints: its sender is the originator.
+    /// A packet is an ICMP error that quotes a packet with these endpoints; the sender of the
+    /// quoted packet is the originator.
     fn error(&mut self, number: u64, id: ConnId, proto: Proto);
     /// The analysis has ended.
     fn finish(&mut self);
 }
 
-/// Learns of connections when they begin, from several threads: before any row of theirs is written.
-pub trait Births: Send + Sync + fmt::Debug {
+/// Receives the start of each connection, from several threads, before any row of the connection is
+/// written.
+pub trait ConnectionObserver: Send + Sync + fmt::Debug {
     /// The packet with this number began a connection.
-    fn began(&self, packet: u64, uid: Uid);
+    fn connection_began(&self, packet: u64, uid: Uid);
 }
 
-/// Most datagrams whose fragments are remembered.
+/// Maximum number of datagrams whose fragments are remembered.
 const MAX_DATAGRAMS: usize = 16 << 10;
-/// Most fragments of one of them.
+/// Maximum number of remembered fragments of one datagram.
 const MAX_PIECES: usize = 1 << 10;
 
-/// What one shard reports to an index.
-pub(crate) struct IndexNotes {
+/// Reports the packets of one shard to an index.
+pub(crate) struct IndexReporter {
     pub(crate) index: Box<dyn ShardIndex>,
-    /// Packet numbers of fragments by datagram.
+    /// Packet numbers of the fragments of incomplete datagrams.
     pieces: HashMap<Datagram, Vec<u64>, KeyedHash>,
 }
 
-/// The fields that all fragments of a datagram share: source, destination, and identification with protocol.
+/// The fields that all fragments of a datagram share: source, destination, and identification
+/// combined with protocol.
 type Datagram = (u128, u128, u64);
 
-impl IndexNotes {
+impl IndexReporter {
     pub(crate) fn new(index: &dyn PacketIndex) -> Self {
         Self { index: index.shard(), pieces: HashMap::default() }
     }
@@ -73,7 +79,7 @@ impl IndexNotes {
     pub(crate) fn piece(&mut self, number: u64, ip: &Ip<'_>) {
         let Some(datagram) = datagram(ip) else { return };
         if self.pieces.len() >= MAX_DATAGRAMS && !self.pieces.contains_key(&datagram) {
-            // Nearly all belong to datagrams that were never completed.
+            // Nearly all of these datagrams will never be completed.
             let pieces = self.pieces.drain().map(|(_, pieces)| pieces.len() as u64);
             self.index.forget(pieces.sum());
         }
@@ -100,7 +106,7 @@ fn datagram(ip: &Ip<'_>) -> Option<Datagram> {
     Some((number(ip.src), number(ip.dst), u64::from(fragment.id) << 8 | u64::from(ip.protocol)))
 }
 
-/// The endpoints of a quoted packet: its IP header and the first bytes of its transport.
+/// The endpoints of a quoted packet: its IP header and the first bytes of its transport header.
 fn quoted_id(quoted: &[u8]) -> Option<(ConnId, Proto)> {
     let (src, dst, protocol, transport) = match quoted.first()? >> 4 {
         4 => {
@@ -182,20 +188,21 @@ mod tests {
         gannet_wire::ip(packet, packet.len() as u32, false).unwrap()
     }
 
-    /// Fragments of `datagrams` datagrams, then the completion of each: all are either found or counted as forgotten.
+    /// Sends fragments of `datagrams` datagrams, then completes each datagram. Returns the number
+    /// of forgotten and of found fragments.
     fn counts(datagrams: u32, pieces: u64) -> (u64, usize) {
         let taken = Taken::default();
-        let mut noting = IndexNotes::new(&taken);
+        let mut index_reporter = IndexReporter::new(&taken);
         let mut number = 0;
         for n in 0..datagrams {
             for _ in 0..pieces {
                 number += 1;
-                noting.piece(number, &ip(&fragment(n)));
+                index_reporter.piece(number, &ip(&fragment(n)));
             }
         }
         for n in 0..datagrams {
             number += 1;
-            noting.complete(number, &ip(&fragment(n)));
+            index_reporter.complete(number, &ip(&fragment(n)));
         }
         let (forgotten, found) = *taken.0.lock().unwrap();
         assert_eq!(forgotten + found as u64, u64::from(datagrams) * pieces);
@@ -203,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn fragments_that_are_forgotten_are_counted() {
+    fn forgotten_fragments_are_counted() {
         assert_eq!(counts(10, 2), (0, 20));
         assert_eq!(counts(1_000, 2), (0, 2_000));
         let left = 100_000 % MAX_DATAGRAMS;
