@@ -47,23 +47,23 @@ fn read(path: &Path) -> String {
 }
 
 #[test]
-fn the_rows_of_all_protocols_hear_events() {
+fn the_rows_of_all_protocols_receive_events() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let text = read(&root.join("ARCHITECTURE.md"));
-    assert!(text.contains("The rows of all protocols hear events"));
+    assert!(text.contains("The rows of all protocols receive events"));
     let folders = fs::read_dir(root.join("crates/protocols/src")).unwrap();
-    let mut hearing = 0;
+    let mut receiving = 0;
     // Weirds are no protocol: what reports them writes their rows.
     let is_protocol = |path: &Path| path.join("rows.rs").is_file() && !path.ends_with("weird");
     for folder in folders.map(|e| e.unwrap().path()).filter(|path| is_protocol(path)) {
         let name = folder.file_name().unwrap().to_string_lossy().into_owned();
-        assert!(read(&folder.join("rows.rs")).contains("impl Hear<"), "{name}");
-        hearing += 1;
+        assert!(read(&folder.join("rows.rs")).contains("impl OnEvent<"), "{name}");
+        receiving += 1;
         let others = other_sources(&folder);
         // An analyzer has its rows, and knows no log and no column.
         assert!(!others.contains("cx.log(") && !others.contains("Row {"), "{name}");
     }
-    assert!(hearing >= 30);
+    assert!(receiving >= 30);
 }
 
 #[test]

@@ -96,7 +96,7 @@ impl Merge {
 
     /// Applies commands that set the sampling of weirds, as the shards do.
     pub(crate) fn sample(&mut self, commands: &[Command]) {
-        self.decider.sample(commands);
+        self.decider.configure_sampling(commands);
     }
 
     /// Adds reports, each with its shard, and writes all rows that no later row can precede: all

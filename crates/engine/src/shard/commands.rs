@@ -8,7 +8,7 @@ use gannet_event::Command;
 use gannet_event::ConnCommand;
 use gannet_filter::Filter;
 use gannet_flow::Key;
-use gannet_protocols::InnerRequest;
+use gannet_protocols::ScriptRequest;
 use gannet_protocols::Tag;
 use gannet_protocols::TlsSecret;
 use gannet_protocols::conn_state;
@@ -93,7 +93,7 @@ impl Shard {
                 Command::File { fuid, what } => {
                     self.env.files.apply_command(fuid, what);
                 }
-                other => self.env.steer(self.time.max(self.now), other),
+                other => self.env.apply_command(self.time.max(self.now), other),
             }
         }
     }
@@ -168,7 +168,7 @@ impl Shard {
                 });
             }
             ConnCommand::Start { analyzer, replay } => {
-                if let Some(tag) = Tag::of_zeek_name(&analyzer) {
+                if let Some(tag) = Tag::from_zeek_name(&analyzer) {
                     self.with_packet::<true, _>(index, |conn, _, session| {
                         session.attach(conn, tag, replay);
                     });
@@ -185,16 +185,16 @@ impl Shard {
                     true => TlsSecret::KeyBlock(&secret),
                     false => TlsSecret::Master(&secret),
                 };
-                self.apply_analyzer_request(index, InnerRequest::Decrypt(secret));
+                self.apply_analyzer_request(index, ScriptRequest::Decrypt(secret));
             }
-            ConnCommand::Establish => self.apply_analyzer_request(index, InnerRequest::Establish),
+            ConnCommand::Establish => self.apply_analyzer_request(index, ScriptRequest::Establish),
             ConnCommand::SkipEntity { is_orig } => {
                 let from = if is_orig { Dir::Orig } else { Dir::Resp };
-                self.apply_analyzer_request(index, InnerRequest::SkipEntity { from });
+                self.apply_analyzer_request(index, ScriptRequest::SkipEntity { from });
             }
-            ConnCommand::SkipMail => self.apply_analyzer_request(index, InnerRequest::SkipMail),
+            ConnCommand::SkipMail => self.apply_analyzer_request(index, ScriptRequest::SkipMail),
             ConnCommand::Login { state } => {
-                self.apply_analyzer_request(index, InnerRequest::Login { state });
+                self.apply_analyzer_request(index, ScriptRequest::Login { state });
             }
             ConnCommand::Contents { sides } => {
                 self.with_packet::<true, _>(index, |conn, _, session| session.record(conn, sides));
@@ -254,9 +254,9 @@ impl Shard {
     }
 
     /// Carries out a request to an analyzer of a connection.
-    fn apply_analyzer_request(&mut self, index: u32, request: InnerRequest<'_>) {
+    fn apply_analyzer_request(&mut self, index: u32, request: ScriptRequest<'_>) {
         self.with_packet::<true, _>(index, |conn, _, session| {
-            session.steer_inner(conn, request);
+            session.handle_request(conn, request);
         });
     }
 

@@ -192,7 +192,7 @@ impl Shard {
         let files = Files::with_options(uids, options_of_files);
         let mut env = Env::new(protocol_options, logs.into(), files, uids);
         if matches!(role, Role::HostPairs) {
-            env.leave_global();
+            env.set_sharded();
         }
         Self {
             env,

@@ -1,4 +1,4 @@
-//! Data that signatures of scripts look at.
+//! Delivers data to signatures of scripts.
 
 use gannet_base::Dir;
 use gannet_event::Command;
@@ -13,19 +13,19 @@ use crate::packet::events::SignatureEnd;
 use crate::packet::events::SignaturePacket;
 use crate::packet::events::SignatureResume;
 
-/// Bytes behind the IP headers that tests of headers can look at.
-const HEADERS: usize = 1024;
-/// Analyzers that signatures start for one part of the data.
-const STARTS: usize = 64;
+/// Maximum number of bytes after the IP headers that header tests of signatures can use.
+const MAX_HEADER_BYTES: usize = 1024;
+/// Maximum number of analyzers that signatures start for one part of the data.
+const MAX_STARTS_PER_DATA: usize = 64;
 
 impl Session<'_> {
-    /// Whether signatures look at packets.
+    /// Whether there are signatures that match packets.
     #[inline]
     pub fn matches_packets(&self) -> bool {
         self.wants::<SignaturePacket<'_>>()
     }
 
-    /// A packet of a side, before its data.
+    /// Delivers the first packet of a side, before its data.
     #[inline]
     pub fn match_packet(&mut self, conn: &mut Conn, from: Dir, ip: &Ip<'_>) {
         let is_new = !conn.is_matched(from) && !conn.is_side_unmatched(from);
@@ -37,7 +37,7 @@ impl Session<'_> {
     #[cold]
     fn begin_matching(&mut self, conn: &mut Conn, from: Dir, ip: &Ip<'_>) {
         conn.set_matched(from);
-        let payload = &ip.payload[..ip.payload.len().min(HEADERS)];
+        let payload = &ip.payload[..ip.payload.len().min(MAX_HEADER_BYTES)];
         self.raise(conn, |c| SignaturePacket {
             c,
             is_orig: from.is_orig(),
@@ -48,13 +48,13 @@ impl Session<'_> {
         });
     }
 
-    /// Whether signatures look at data.
+    /// Whether there are signatures that match data.
     #[inline]
     pub(super) fn matches_data(&self) -> bool {
         self.wants::<SignatureData<'_>>()
     }
 
-    /// Data of a side, behind its analyzers.
+    /// Delivers data of a side, after its analyzers received it.
     #[inline]
     pub fn match_data(&mut self, conn: &mut Conn, from: Dir, contents: &[u8]) {
         if self.matches_data() && !conn.is_unmatched() {
@@ -66,7 +66,7 @@ impl Session<'_> {
     fn match_contents(&mut self, conn: &mut Conn, from: Dir, contents: &[u8]) {
         let is_orig = from.is_orig();
         self.raise(conn, |c| SignatureData { c, is_orig, contents });
-        for _ in 0..STARTS {
+        for _ in 0..MAX_STARTS_PER_DATA {
             self.env.logs.events.deliver_early();
             let uid = conn.uid;
             let is_start = |command: &Command| matches!(command, Command::Connection { uid: of, what: ConnCommand::Start { .. }, .. } if *of == uid);
@@ -77,7 +77,7 @@ impl Session<'_> {
             for start in starts {
                 if let Command::Connection { what: ConnCommand::Start { analyzer, replay }, .. } =
                     start
-                    && let Some(tag) = Tag::of_zeek_name(&analyzer)
+                    && let Some(tag) = Tag::from_zeek_name(&analyzer)
                 {
                     self.attach(conn, tag, replay);
                 }
@@ -86,7 +86,7 @@ impl Session<'_> {
         }
     }
 
-    /// The connection ends.
+    /// Ends matching with the connection.
     #[inline]
     pub fn match_end(&mut self, conn: &Conn) {
         if self.wants::<SignatureEnd>()
