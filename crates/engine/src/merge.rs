@@ -190,13 +190,13 @@ fn write(stream: &mut Stream, until: Option<Key>, logs: &mut Logs, mut done: imp
     while let Some(Next { first, second, limit }) = Next::of(&stream.heads, until) {
         let Stream { place, shards, heads, .. } = &mut *stream;
         let Some(pending) = shards.get_mut(first).and_then(VecDeque::front_mut) else { return };
-        let place = *place.get_or_insert_with(|| logs.place(&pending.rows));
+        let place = *place.get_or_insert_with(|| logs.stream_index(&pending.rows));
         if let Some(second) = second {
             let both = [first.min(second), first.max(second)];
             let Ok([a, b]) = shards.get_disjoint_mut(both) else { return };
             let (Some(a), Some(b)) = (a.front_mut(), b.front_mut()) else { return };
             let rows = [(&a.rows, a.next), (&b.rows, b.next)];
-            [a.next, b.next] = logs.add_in_turns(place, rows, limit);
+            [a.next, b.next] = logs.add_merged(place, rows, limit);
             go_on(shards, heads, second, &mut done);
         } else {
             let from = pending.next;

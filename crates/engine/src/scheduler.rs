@@ -149,7 +149,7 @@ impl Shared {
     /// wait, works until they are fewer. Returns the first error since the last call, and whether
     /// work continues.
     pub(crate) fn add(&self, block: &Arc<Block>, global: &mut Shard) -> (io::Result<()>, bool) {
-        let held = global.env.logs.held() + global.env.deferred();
+        let held = global.env.logs.collected_bytes() + global.env.deferred();
         let made = (held > 0 || global.env.logs.events.recorded() > 0).then(|| Report::of(global));
         let mut scheduler = self.lock();
         let shards = scheduler.queues.len().saturating_sub(1);

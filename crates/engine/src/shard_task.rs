@@ -204,7 +204,7 @@ fn most(shard: &Shard) -> usize {
 /// Reports the results of a shard if they exceed `much` bytes; returns whether it did.
 #[inline]
 fn report_if((me, shard): (usize, &mut Shard), much: usize, to: &impl Results) -> bool {
-    let made = shard.env.logs.held() + shard.env.deferred() * DEFERRED_BYTES;
+    let made = shard.env.logs.collected_bytes() + shard.env.deferred() * DEFERRED_BYTES;
     made >= much && report((me, shard), made, to)
 }
 

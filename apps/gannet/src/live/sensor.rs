@@ -381,8 +381,8 @@ impl Sensor {
             self.statistics();
         }
         self.latest.set(&self.snapshot);
-        for words in self.losses.take_words() {
-            tracing::warn!("{words}");
+        for message in self.losses.take_messages() {
+            tracing::warn!("{message}");
         }
         self.links();
         self.manager.lives();
@@ -509,8 +509,8 @@ impl Sensor {
             snapshot.sinks.push(sink.counts());
         }
         snapshot.discarded = losses.rows();
-        for words in losses.take_words() {
-            tracing::warn!("{words}");
+        for message in losses.take_messages() {
+            tracing::warn!("{message}");
         }
         let (statistics, counts) = finished?;
         let mut tally = Tally::default();
