@@ -920,7 +920,7 @@ impl Files {
             if let Some(key) = logs.key() {
                 logs.set_key(Key { due, tie, ..key });
             }
-            logs.events.relieve();
+            logs.events.drain_if_full();
             if logs.events.wants::<FileTimeout>() {
                 let f = logs.events.file(file.state());
                 logs.events.raise(&FileTimeout { f });
@@ -958,7 +958,7 @@ impl Files {
             // The entry of an archive ends with that.
             let Some(file) = self.get_mut(id) else { continue };
             logs.set_key(Key { packet: u64::MAX, due: born, tie });
-            logs.events.relieve();
+            logs.events.drain_if_full();
             file.timed_out = true;
             if logs.events.wants::<FileTimeout>() {
                 let f = logs.events.file(file.state());
