@@ -44,11 +44,11 @@ pub struct Batch {
 impl Batch {
     /// An empty batch for a log with these columns, with capacity for `rows` rows.
     pub fn new(fields: &[Field], unit: TimeUnit, rows: usize) -> Self {
-        Self::of_columns(fields, unit, rows, |_| true)
+        Self::with_columns(fields, unit, rows, |_| true)
     }
 
     /// Like [`Batch::new`], but the batch has only the `selected` columns. Appended rows have all columns of the log.
-    pub fn of_columns(
+    pub fn with_columns(
         fields: &[Field],
         unit: TimeUnit,
         rows: usize,
@@ -252,7 +252,7 @@ pub(crate) fn time(cell: Cell<'_>, unit: TimeUnit) -> i64 {
 }
 
 /// Converts a timestamp to a time.
-pub(crate) fn cell_of_time(v: i64, unit: TimeUnit) -> Cell<'static> {
+pub(crate) fn time_cell(v: i64, unit: TimeUnit) -> Cell<'static> {
     match unit {
         TimeUnit::Nanoseconds => Cell::Time(Time::from_nanos(v)),
         TimeUnit::Microseconds => match v.checked_mul(1_000) {
@@ -263,7 +263,7 @@ pub(crate) fn cell_of_time(v: i64, unit: TimeUnit) -> Cell<'static> {
 }
 
 /// Converts seconds to an interval, or keeps the seconds if they exceed its range.
-pub(crate) fn cell_of_interval(v: f64) -> Cell<'static> {
+pub(crate) fn interval_cell(v: f64) -> Cell<'static> {
     /// A little less than the range of 64-bit nanoseconds, in seconds.
     const FAR: f64 = 9e9;
     if v.abs() < FAR { Cell::Interval(interval(v)) } else { Cell::Seconds(v) }

@@ -38,7 +38,7 @@ pub use output::ColumnFormat;
 pub use output::Columns;
 pub use partition::Partition;
 pub use read::ParquetRows;
-pub use read::rows_of;
+pub use read::pack_rows;
 pub use schema::ROW;
 pub use schema::TYPE;
 pub use schema::TimeUnit;

@@ -255,7 +255,7 @@ impl Log {
         let mut end = 0;
         while let Some(row) = rest.next() {
             let is_partitioned = !matches!(columns.partition, Partition::None);
-            let mut time = if self.by_time && is_partitioned { time_of(row) } else { None };
+            let mut time = if self.by_time && is_partitioned { row_time(row) } else { None };
             let part = columns.partition.part(time);
             if self.open.last().is_none_or(|last| last.part != part) {
                 self.collect(&all[start..end], run, target)?;
@@ -269,7 +269,7 @@ impl Log {
             part.bytes += row.len();
             let is_full = part.len >= max_rows || part.bytes >= max_bytes;
             if self.by_time && (is_full || rest.bytes().is_empty()) {
-                time = time_of(row);
+                time = row_time(row);
             }
             part.end = time.unwrap_or(part.end);
             if is_full {
@@ -288,7 +288,7 @@ impl Log {
         self.rows += rows as i64;
         let shared = &mut *target.shared;
         if part.is_direct && part.rows.len == 0 && bytes.len() >= APPEND_BYTES {
-            let context = context_of(&mut shared.context)?;
+            let context = group_context(&mut shared.context)?;
             let group = part.group.get_or_insert_with(|| {
                 Group::new(&self.fields, target.columns.times, self.previous_rows, context)
             });
@@ -316,7 +316,7 @@ impl Log {
         let Shared { context, row_buffer, bytes, .. } = &mut *target.shared;
         let rows = mem::take(&mut part.rows);
         row_buffer.copy(&rows, bytes)?;
-        let context = context_of(context)?;
+        let context = group_context(context)?;
         // The columns of a direct part have capacity for all rows of the group from the beginning.
         let capacity = if part.is_direct {
             MAX_GROUP_ROWS
@@ -393,7 +393,7 @@ impl Log {
         }
         let Shared { context, row_buffer, bytes, .. } = &mut *target.shared;
         if let Some(group) = part.group.take() {
-            let context = context_of(context)?;
+            let context = group_context(context)?;
             match &mut part.file {
                 Some(OpenFile::Parquet(file)) => {
                     let options = GroupOptions { by_time: *by_time, is_last };
@@ -437,7 +437,7 @@ impl Log {
 }
 
 /// Returns the context of row groups; creates it at the first call.
-fn context_of(context: &mut Option<GroupContext>) -> io::Result<&mut GroupContext> {
+fn group_context(context: &mut Option<GroupContext>) -> io::Result<&mut GroupContext> {
     Ok(match context {
         Some(context) => context,
         none => none.insert(GroupContext::new()?),
@@ -446,7 +446,7 @@ fn context_of(context: &mut Option<GroupContext>) -> io::Result<&mut GroupContex
 
 /// The time in the first column, in nanoseconds.
 #[inline]
-fn time_of(row: &[u8]) -> Option<i64> {
+fn row_time(row: &[u8]) -> Option<i64> {
     match Cells::new(row).scalar(Kind::Time) {
         Cell::Time(t) => Some(t.as_nanos()),
         Cell::FarTime(s) | Cell::Seconds(s) => Some((s * 1e9) as i64),

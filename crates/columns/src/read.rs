@@ -27,8 +27,8 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use crate::Error;
-use crate::batch::cell_of_interval;
-use crate::batch::cell_of_time;
+use crate::batch::interval_cell;
+use crate::batch::time_cell;
 use crate::parquet_file::MAX_GROUP_ROWS;
 use crate::parquet_file::key;
 use crate::schema::ROW;
@@ -91,7 +91,7 @@ impl ParquetRows {
         if let Some(numbers) = numbers {
             order.sort_by_key(|row| numbers.value(*row));
         }
-        rows_of(&batch, &order, rows)?;
+        pack_rows(&batch, &order, rows)?;
         Ok(true)
     }
 }
@@ -117,7 +117,7 @@ impl ParquetRows {
 }
 
 /// Packs the rows of a batch at the indices in `order`. Columns without Zeek's type in their metadata are skipped.
-pub fn rows_of(batch: &RecordBatch, order: &[usize], rows: &mut RowPacker) -> Result<(), Error> {
+pub fn pack_rows(batch: &RecordBatch, order: &[usize], rows: &mut RowPacker) -> Result<(), Error> {
     let schema = batch.schema();
     let mut columns = Vec::new();
     for (field, array) in schema.fields().iter().zip(batch.columns()) {
@@ -197,9 +197,9 @@ impl<'a> Column<'a> {
             Self::Int(a) => Cell::Int(a.value(row)),
             Self::Port(a) => Cell::Count(a.value(row).into()),
             Self::Double(a) => Cell::Double(a.value(row)),
-            Self::Interval(a) => cell_of_interval(a.value(row)),
-            Self::Micros(a) => cell_of_time(a.value(row), TimeUnit::Microseconds),
-            Self::Nanos(a) => cell_of_time(a.value(row), TimeUnit::Nanoseconds),
+            Self::Interval(a) => interval_cell(a.value(row)),
+            Self::Micros(a) => time_cell(a.value(row), TimeUnit::Microseconds),
+            Self::Nanos(a) => time_cell(a.value(row), TimeUnit::Nanoseconds),
             Self::Addr(a) => address(a.value(row)),
             Self::Text(a) => {
                 return rows

@@ -236,7 +236,7 @@ fn file(out: &mut Vec<u8>, f: &FileState) {
                 out.push(b',');
             }
             let mut key = Vec::new();
-            conn_id(&mut key, id, *proto, number_of(*proto));
+            conn_id(&mut key, id, *proto, protocol_number(*proto));
             text(out, &key);
             out.extend_from_slice(b":{}");
         }
@@ -265,7 +265,7 @@ fn file(out: &mut Vec<u8>, f: &FileState) {
 }
 
 /// The IP protocol number of a transport; 0 if it is unknown.
-fn number_of(proto: Proto) -> u8 {
+fn protocol_number(proto: Proto) -> u8 {
     match proto {
         Proto::Tcp => 6,
         Proto::Udp => 17,

@@ -383,7 +383,7 @@ fn write_atomically(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
 
 /// Encodes lists, given with their uids, as a table and blocks.
 #[cfg(test)]
-pub(crate) fn blocks_of(lists: &[(&[u8], &[u64])]) -> (Vec<BlockEntry>, Vec<u8>) {
+pub(crate) fn encode_lists(lists: &[(&[u8], &[u64])]) -> (Vec<BlockEntry>, Vec<u8>) {
     use crate::identity::uid_hash;
     use crate::list::List;
     use crate::lists::Endpoints;

@@ -189,7 +189,7 @@ impl<R: Read + Seek> Index<R> {
     /// The packet numbers of a connection or tunnel, in order; `None` if the capture has no such uid.
     pub fn packets(&mut self, uid: &[u8]) -> Result<Option<Vec<u64>>, Error> {
         let target = uid_hash(uid);
-        let Some(entry) = self.block_of(target)? else { return Ok(None) };
+        let Some(entry) = self.find_block(target)? else { return Ok(None) };
         let offset = self.blocks_start().and_then(|begin| begin.checked_add(entry.offset));
         let block = self.read_at(offset, entry.len.into())?;
         if checksum(&block) as u32 != entry.checksum {
@@ -201,7 +201,7 @@ impl<R: Read + Seek> Index<R> {
     }
 
     /// Finds the only block that may contain a key.
-    fn block_of(&mut self, target: u64) -> Result<Option<BlockEntry>, Error> {
+    fn find_block(&mut self, target: u64) -> Result<Option<BlockEntry>, Error> {
         let begin = self.table_start();
         // Invariant: blocks before `from` begin at or before the key, blocks from `to` on begin after it.
         let (mut from, mut to) = (0, self.header.blocks);
@@ -425,7 +425,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::build::blocks_of;
+    use crate::build::encode_lists;
 
     #[test]
     fn a_missing_capture_is_not_a_missing_index() {
@@ -447,7 +447,7 @@ mod tests {
         lists: &[(&[u8], &[u64])],
         packets: u64,
     ) -> Vec<u8> {
-        let (table, blocks) = blocks_of(lists);
+        let (table, blocks) = encode_lists(lists);
         let identity = Identity { size: 1_000, hash: 7 };
         let point = |offset, window: &[u8]| RestartPoint {
             offset,

@@ -20,7 +20,7 @@ pub(crate) struct RecordPosition {
 }
 
 /// Size of a chunk in bytes, unless a single record is longer.
-const CHUNK: usize = 1 << 16;
+const CHUNK_BYTES: usize = 1 << 16;
 /// Maximum size of the two numbers before the distances, in bytes.
 const MAX_HEAD: usize = 20;
 
@@ -32,8 +32,8 @@ impl Records {
             return RecordPosition::default();
         }
         let max_len = MAX_HEAD + len + PADDING;
-        if self.chunks.last().is_none_or(|chunk| chunk.len() + max_len > CHUNK) {
-            self.chunks.push(Vec::with_capacity(max_len.max(CHUNK)));
+        if self.chunks.last().is_none_or(|chunk| chunk.len() + max_len > CHUNK_BYTES) {
+            self.chunks.push(Vec::with_capacity(max_len.max(CHUNK_BYTES)));
         }
         let number = self.chunks.len() - 1;
         let Some(chunk) = self.chunks.last_mut() else { return RecordPosition::default() };

@@ -23,7 +23,7 @@ pub struct Ledger {
 impl Ledger {
     /// Packets that passed the filter in the kernel: read, duplicates, and dropped because the ring was full.
     pub fn seen(&self) -> u64 {
-        self.rings.read + self.rings.doubles + self.rings.dropped
+        self.rings.read + self.rings.duplicates + self.rings.dropped
     }
 
     /// All packets known to be lost.

@@ -42,7 +42,7 @@ impl RingOptions {
     ///
     /// # Errors
     /// If the size is below the minimum or above the maximum of a ring.
-    pub fn of_bytes(bytes: u64) -> Result<Self, Error> {
+    pub fn with_size(bytes: u64) -> Result<Self, Error> {
         let default = Self::default();
         let block_size = if bytes < u64::from(default.block_size) * 4 {
             MIN_BLOCK_SIZE
@@ -74,9 +74,9 @@ pub struct RingCounters {
     /// Number of times that the ring became full.
     pub freezes: u64,
     /// Packets that were truncated because they are longer than a block.
-    pub cut: u64,
+    pub truncated: u64,
     /// Duplicates of the loopback interface, which delivers packets twice; they are not returned.
-    pub doubles: u64,
+    pub duplicates: u64,
     /// Offloaded checksums that were computed.
     pub checksums_filled: u64,
     /// Number of times that the interface went down.
@@ -88,8 +88,8 @@ impl RingCounters {
         self.read += other.read;
         self.dropped += other.dropped;
         self.freezes += other.freezes;
-        self.cut += other.cut;
-        self.doubles += other.doubles;
+        self.truncated += other.truncated;
+        self.duplicates += other.duplicates;
         self.checksums_filled += other.checksums_filled;
         self.downs += other.downs;
     }
@@ -277,9 +277,9 @@ impl Ring {
             let mut start = at + usize::from(u16_at(&head, 24));
             let is_double = self.skips_outgoing && head.get(ADDRESS_OFFSET + 10) == Some(&OUTGOING);
             if is_double {
-                self.counters.doubles += 1;
+                self.counters.duplicates += 1;
             } else {
-                self.counters.cut += u64::from(cap_len < len);
+                self.counters.truncated += u64::from(cap_len < len);
                 if status & TAG_VALID != 0 && is_ethernet && cap_len as usize >= 12 {
                     let protocol = match status & TAG_PROTOCOL_VALID {
                         0 => DEFAULT_TAG_PROTOCOL,
@@ -333,7 +333,7 @@ mod tests {
 
     #[test]
     fn rings_have_the_requested_size() {
-        let of = |bytes| RingOptions::of_bytes(bytes).map(|o| (o.block_size, o.blocks));
+        let of = |bytes| RingOptions::with_size(bytes).map(|o| (o.block_size, o.blocks));
         assert_eq!(of(128 << 20).unwrap(), (1 << 20, 128));
         assert_eq!(of(512 << 10).unwrap(), (128 << 10, 4));
         assert!(of(128 << 10).is_err() && of(0).is_err() && of(u64::MAX).is_err());

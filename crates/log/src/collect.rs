@@ -66,11 +66,11 @@ impl Shape {
 
 /// Approximate size of a chunk of rows, in bytes: large enough that the cost of a chunk is negligible, small enough
 /// that the chunks in use stay in the CPU cache.
-pub(crate) const CHUNK: usize = 64 << 10;
+pub(crate) const CHUNK_BYTES: usize = 64 << 10;
 /// A chunk with at most this many bytes left is full: most rows fit into them, so chunks rarely grow.
 pub(crate) const FULL_CHUNK_REST: usize = 4 << 10;
 /// Chunks of at most this many bytes are copied to memory of their exact size, since chunks may be queued for long.
-pub(crate) const MAX_COPIED: usize = CHUNK / 4;
+pub(crate) const MAX_COPIED: usize = CHUNK_BYTES / 4;
 
 /// Formatted rows of one stream, with the key of each.
 #[derive(Debug)]
@@ -88,7 +88,7 @@ pub struct Rows {
 impl Rows {
     /// Whether the memory can be [reused](crate::Logs::reuse).
     pub fn is_chunk(&self) -> bool {
-        (CHUNK..=2 * CHUNK).contains(&self.bytes.capacity())
+        (CHUNK_BYTES..=2 * CHUNK_BYTES).contains(&self.bytes.capacity())
     }
 
     /// The lines of a range of rows.

@@ -257,7 +257,7 @@ impl Encoder for JsonEncoder<'_> {
 }
 
 /// Number of days from 1970-01-01 to a calendar date; the inverse of [`civil`].
-pub(crate) fn days_of_civil(year: i64, month: u32, day: u32) -> i64 {
+pub(crate) fn days_from_civil(year: i64, month: u32, day: u32) -> i64 {
     let (month, day) = (i64::from(month), i64::from(day));
     // Count years from March, so that the leap day is the last day.
     let year = if month <= 2 { year - 1 } else { year };
@@ -432,7 +432,7 @@ mod tests {
         assert_eq!(civil(-1), (1969, 12, 31));
         for days in [-719_468, -1, 0, 59, 60, 11_016, 20_780, 1_000_000] {
             let (year, month, day) = civil(days);
-            assert_eq!(days_of_civil(year, month as u32, day as u32), days);
+            assert_eq!(days_from_civil(year, month as u32, day as u32), days);
         }
     }
 }

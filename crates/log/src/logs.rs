@@ -14,7 +14,7 @@ use crate::buffer::Buffer;
 use crate::buffer::PIECE;
 use crate::buffer::format;
 use crate::buffer::replay;
-use crate::collect::CHUNK;
+use crate::collect::CHUNK_BYTES;
 use crate::collect::FULL_CHUNK_REST;
 use crate::collect::Key;
 use crate::collect::MAX_COPIED;
@@ -211,7 +211,7 @@ impl Logs {
         let stream = &mut self.streams[i];
         let (bytes, mut marks) = match self.spare.pop() {
             Some(rows) => (rows.bytes, rows.marks),
-            None => (vec![0; CHUNK], Vec::with_capacity(stream.marks.len())),
+            None => (vec![0; CHUNK_BYTES], Vec::with_capacity(stream.marks.len())),
         };
         marks.clear();
         self.chunks.push(Rows {
@@ -358,7 +358,7 @@ impl Logs {
         }
         self.collected_bytes += end - before + size_of::<(Key, u32)>();
         stream.marks.push((key, end as u32));
-        if end >= CHUNK - FULL_CHUNK_REST {
+        if end >= CHUNK_BYTES - FULL_CHUNK_REST {
             self.chunk(i);
         }
     }

@@ -23,7 +23,7 @@ fn eight_digits(v: u32) -> u64 {
 const ASCII: u64 = 0x3030_3030_3030_3030;
 
 /// The text of each number below a thousand, with its length in the last byte.
-static SMALL: [[u8; 4]; 1_000] = {
+static THREE_DIGITS: [[u8; 4]; 1_000] = {
     let mut all = [[0; 4]; 1_000];
     let mut i = 0;
     while i < all.len() {
@@ -93,8 +93,8 @@ pub(crate) fn write_count_tab<S: Sink>(out: &mut S, v: u64) {
 #[inline(always)]
 fn write_digits<const TAB: bool, S: Sink>(out: &mut S, v: u64) {
     if let Some(text) = LAST_SMALL.get(v as usize) {
-        out.put(*text, usize::from(SMALL[v as usize][3]) + usize::from(TAB));
-    } else if let Some(text) = SMALL.get((v / 1_000) as usize) {
+        out.put(*text, usize::from(THREE_DIGITS[v as usize][3]) + usize::from(TAB));
+    } else if let Some(text) = THREE_DIGITS.get((v / 1_000) as usize) {
         out.put(*text, usize::from(text[3]));
         out.put(padded(v), 3 + usize::from(TAB));
     } else {
@@ -202,7 +202,7 @@ static PARTS: [[u8; 4]; 256] = {
     let mut all = [[b'.'; 4]; 256];
     let mut i = 0;
     while i < all.len() {
-        let text = SMALL[i];
+        let text = THREE_DIGITS[i];
         let mut at = 0;
         while at < text[3] as usize {
             all[i][at] = text[at];
@@ -218,7 +218,7 @@ static LAST_PARTS: [[u8; 4]; 256] = {
     let mut all = PARTS;
     let mut i = 0;
     while i < all.len() {
-        all[i][SMALL[i][3] as usize] = b'\t';
+        all[i][THREE_DIGITS[i][3] as usize] = b'\t';
         i += 1;
     }
     all
@@ -226,10 +226,10 @@ static LAST_PARTS: [[u8; 4]; 256] = {
 
 /// The text of each number below a thousand, followed by a tab.
 static LAST_SMALL: [[u8; 4]; 1_000] = {
-    let mut all = SMALL;
+    let mut all = THREE_DIGITS;
     let mut i = 0;
     while i < all.len() {
-        all[i][SMALL[i][3] as usize] = b'\t';
+        all[i][THREE_DIGITS[i][3] as usize] = b'\t';
         i += 1;
     }
     all
@@ -240,7 +240,7 @@ static PART_LENGTHS: [u8; 256] = {
     let mut all = [0; 256];
     let mut i = 0;
     while i < all.len() {
-        all[i] = SMALL[i][3] + 1;
+        all[i] = THREE_DIGITS[i][3] + 1;
         i += 1;
     }
     all
@@ -282,9 +282,9 @@ fn write_v4<S: Sink>(out: &mut S, parts: [u8; 4], last: [u8; 4], len: u8) {
 pub(crate) fn write_port_tab<S: Sink>(out: &mut S, port: u16) {
     let port = usize::from(port);
     if port < 1_000 {
-        out.put(LAST_SMALL[port], usize::from(SMALL[port][3]) + 1);
+        out.put(LAST_SMALL[port], usize::from(THREE_DIGITS[port][3]) + 1);
     } else {
-        let high = SMALL[port / 1_000];
+        let high = THREE_DIGITS[port / 1_000];
         out.put(high, usize::from(high[3]));
         out.put(PADDED[port % 1_000], 4);
     }
@@ -313,9 +313,9 @@ pub(crate) fn write_v4_endpoint(
     put(LAST_PARTS[last], PART_LENGTHS[last]);
     let port = usize::from(port);
     if port < 1_000 {
-        put(LAST_SMALL[port], SMALL[port][3] + 1);
+        put(LAST_SMALL[port], THREE_DIGITS[port][3] + 1);
     } else {
-        let high = SMALL[port / 1_000];
+        let high = THREE_DIGITS[port / 1_000];
         put(high, high[3]);
         put(PADDED[port % 1_000], 4);
     }

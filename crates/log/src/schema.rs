@@ -6,7 +6,7 @@ use crate::row::Row;
 pub struct Schema {
     /// Name of the stream and of its file.
     pub path: &'static str,
-    /// What a row stands for, in one sentence.
+    /// Description of a row, in one sentence.
     pub doc: &'static str,
     /// Whether it is written only on request.
     pub opt_in: bool,

@@ -17,7 +17,7 @@ use gannet_capture::Reader;
 use gannet_capture::Stream;
 use gannet_capture::WriteOptions;
 use gannet_capture::Writer;
-use gannet_columns::rows_of;
+use gannet_columns::pack_rows;
 use gannet_log::PackedRows;
 use gannet_log::RowPacker;
 use gannet_task::Next;
@@ -52,7 +52,7 @@ impl Received {
                     let rows = self.rows.entry(batch.log).or_default();
                     let order: Vec<_> = (0..batch.rows.num_rows()).collect();
                     let mut packer = RowPacker::default();
-                    rows_of(&batch.rows, &order, &mut packer).unwrap();
+                    pack_rows(&batch.rows, &order, &mut packer).unwrap();
                     let text = |row: &[u8]| row.escape_ascii().to_string();
                     rows.extend(PackedRows::new(packer.rows()).map(text));
                 }

@@ -167,7 +167,7 @@ impl Sensor {
         let manager = Manager::of_environment();
         fs::create_dir_all(out).with_context(|| out.display().to_string())?;
 
-        let ring = RingOptions::of_bytes(args.ring_size).map_err(usage)?;
+        let ring = RingOptions::with_size(args.ring_size).map_err(usage)?;
         let ring = RingOptions { promiscuous: !args.no_promiscuous, ..ring };
         let has_threads = options.threads > 1;
         let batch_packets =

@@ -131,7 +131,7 @@ fn arrays(fields: &[Field], bytes: &[u8]) -> RecordBatch {
 }
 
 /// The time of a row in microseconds; `i64::MIN` if it is unset.
-fn time_of(row: &[u8]) -> i64 {
+fn row_time(row: &[u8]) -> i64 {
     match Cells::new(&row[size_of::<u32>()..]).scalar(Kind::Time) {
         Cell::Time(t) => t.as_nanos() / 1_000,
         _ => i64::MIN,
@@ -145,7 +145,7 @@ fn check(fields: &[Field], bytes: &[u8], rows_of_group: usize) {
         for (at, some) in rows_of(bytes).chunks(rows_of_group).enumerate() {
             let mut some = some.to_vec();
             if by_time {
-                some.sort_by_key(|(_, row)| time_of(row));
+                some.sort_by_key(|(_, row)| row_time(row));
             }
             sorted.extend(some.iter().flat_map(|(_, row)| row.iter().copied()));
             numbers.extend(some.iter().map(|(offset, _)| number(at, *offset)));

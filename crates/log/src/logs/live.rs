@@ -28,7 +28,7 @@ use super::Options;
 use super::stream::Stream;
 use super::stream::header;
 use super::stream::stamp;
-use crate::json::days_of_civil;
+use crate::json::days_from_civil;
 
 /// Options of log files in a live analysis.
 #[derive(Clone, Debug)]
@@ -218,7 +218,7 @@ fn opened_by_header(file: &Path) -> Option<Time> {
     let line = lines.filter_map(|l| l.strip_prefix("#open\t").map(str::to_owned)).next()?;
     let parts: Vec<i64> = line.split('-').map_while(|part| part.parse().ok()).collect();
     let &[year, month, day, hour, minute, second] = &parts[..] else { return None };
-    let days = days_of_civil(year, u32::try_from(month).ok()?, u32::try_from(day).ok()?);
+    let days = days_from_civil(year, u32::try_from(month).ok()?, u32::try_from(day).ok()?);
     Some(Time::from_secs(days * 86_400 + hour * 3600 + minute * 60 + second))
 }
 

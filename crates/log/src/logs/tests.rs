@@ -153,7 +153,7 @@ fn chunks_of_collected_rows_are_reused() {
         let taken = shard.take();
         let rows: usize = taken.iter().map(|r| r.marks.len()).sum();
         assert_eq!((rows, shard.collected_bytes()), (n, 0));
-        assert!(taken.iter().all(|r| r.bytes.len() <= CHUNK), "chunks do not grow");
+        assert!(taken.iter().all(|r| r.bytes.len() <= CHUNK_BYTES), "chunks do not grow");
         for rows in &taken {
             let stream_index = merged.stream_index(rows);
             let (first_half, second_half) =

@@ -49,7 +49,7 @@ crate::row! {
         date: Date = "date",
         /// Whether.
         is: bool = "is",
-        /// Only where it is asked for.
+        /// Only on request.
         more: Extra<u64> = "more",
     }
 }
@@ -294,7 +294,7 @@ crate::row! {
     struct Number = "number" {
         /// The number.
         n: u64 = "n",
-        /// Only where it is asked for.
+        /// Only on request.
         more: Extra<u64> = "more",
     }
 }

@@ -67,9 +67,9 @@ pub struct Skipped {
     /// Packets that are not UDP or TCP over IP, of other ports, or malformed.
     pub packets: u64,
     /// Messages that are truncated in the capture.
-    pub cut: u64,
+    pub truncated: u64,
     /// Payloads on a DNS port that are too short for DNS, including empty datagrams.
-    pub no_dns: u64,
+    pub not_dns: u64,
     /// TCP streams that could not be parsed: their start or a part was not captured, they are not DNS, or a limit was
     /// reached.
     pub streams: u64,
@@ -177,11 +177,11 @@ impl Extractor {
                 let wanted =
                     stated.unwrap_or(udp.payload_len as usize).min(udp.payload_len as usize);
                 let Some(bytes) = udp.payload.get(..wanted) else {
-                    self.skipped.cut += 1;
+                    self.skipped.truncated += 1;
                     return;
                 };
                 if bytes.len() < HEADER {
-                    self.skipped.no_dns += 1;
+                    self.skipped.not_dns += 1;
                     return;
                 }
                 out(&Message {
@@ -336,7 +336,7 @@ mod tests {
         let p = ip4(17, 1, 0, &udp(1000, 53, &QUERY));
         assert!(take(&mut e, &p[..p.len() - 1], p.len()).is_empty());
         assert!(take(&mut e, &p[..10], p.len()).is_empty());
-        assert_eq!(e.skipped(), Skipped { packets: 1, cut: 1, no_dns: 1, streams: 0 });
+        assert_eq!(e.skipped(), Skipped { packets: 1, truncated: 1, not_dns: 1, streams: 0 });
     }
 
     #[test]

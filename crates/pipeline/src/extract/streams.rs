@@ -226,7 +226,7 @@ impl<F: FnMut(&Message<'_>)> Consumer for Listener<'_, F> {
     fn end(&mut self, _: &mut Conn, from: Dir) {
         let side = &mut self.sides[from.index()];
         if !side.unfinished.is_empty() {
-            self.skipped.cut += 1;
+            self.skipped.truncated += 1;
             *self.buffered_bytes -= side.unfinished.len();
             side.unfinished = Vec::new();
         }
@@ -316,7 +316,7 @@ mod tests {
         let mut e = Extractor::new(&[53]);
         segment(&mut e, 99, SYN, &[]);
         assert!(segment(&mut e, 100, ACK | FIN, &framed(&[query(1)])[..9]).is_empty());
-        assert_eq!(e.skipped(), Skipped { cut: 1, ..Skipped::default() });
+        assert_eq!(e.skipped(), Skipped { truncated: 1, ..Skipped::default() });
         assert_eq!(e.streams.buffered_bytes, 0);
     }
 
