@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use gannet_base::Time;
-use gannet_columns::rows_of;
+use gannet_columns::pack_rows;
 use gannet_log::Field;
 use gannet_log::Format;
 use gannet_log::PackedRows;
@@ -293,7 +293,7 @@ impl Writers {
         };
         let order: Vec<_> = (0..batch.rows.num_rows()).collect();
         self.rows.clear();
-        rows_of(&batch.rows, &order, &mut self.rows)?;
+        pack_rows(&batch.rows, &order, &mut self.rows)?;
         let stream = PackedStream::new(batch.log, fields, self.opened);
         for writer in &mut self.writers {
             writer.write(&stream, PackedRows::new(self.rows.rows()))?;

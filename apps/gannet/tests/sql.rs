@@ -195,9 +195,7 @@ fn rows_of_several_captures_lead_to_packets_of_their_own_capture() {
     let other = run(&["packets", "--where", "service = 'dns'", name]);
     assert!(
         other.code == 2
-            && other
-                .stderr
-                .contains("was made with --seed 7, and what is asked for with no options"),
+            && other.stderr.contains("was made with --seed 7, and this analysis uses no options"),
         "{}",
         other.stderr
     );

@@ -6,10 +6,10 @@ pub enum Error {
     /// A file cannot be read or written.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// Columns do not fit together.
+    /// Arrow reports an error, such as columns that do not match the schema.
     #[error(transparent)]
     Arrow(#[from] arrow_schema::ArrowError),
-    /// No Parquet file, or a damaged one.
+    /// A file is not a Parquet file, or it is damaged.
     #[error(transparent)]
     Parquet(#[from] parquet::errors::ParquetError),
     /// A column has another type than its metadata says.

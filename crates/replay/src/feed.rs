@@ -123,7 +123,7 @@ impl<'a> Feed<'a> {
                 is_list: !self.options.input.is_capture(),
                 packets: seen.packets,
                 responses: seen.responses,
-                other: seen.skipped.no_dns + seen.bad_lines,
+                other: seen.skipped.not_dns + seen.bad_lines,
                 first: seen.remarks.first().cloned(),
             });
         }
@@ -295,8 +295,8 @@ fn add(into: &mut Seen, other: &Seen) {
     into.responses += other.responses;
     into.bad_lines += other.bad_lines;
     into.skipped.packets += other.skipped.packets;
-    into.skipped.cut += other.skipped.cut;
-    into.skipped.no_dns += other.skipped.no_dns;
+    into.skipped.truncated += other.skipped.truncated;
+    into.skipped.not_dns += other.skipped.not_dns;
     into.skipped.streams += other.skipped.streams;
     if into.remarks.is_empty() {
         into.remarks.clone_from(&other.remarks);

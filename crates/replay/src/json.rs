@@ -82,8 +82,8 @@ fn write_all(r: &Report, params: &[String], out: &mut String) -> std::fmt::Resul
         ("connections_broken", c.connections_broken),
         ("input_packets", r.seen.packets),
         ("input_responses", r.seen.responses),
-        ("input_cut", r.seen.skipped.cut),
-        ("input_no_dns", r.seen.skipped.no_dns),
+        ("input_cut", r.seen.skipped.truncated),
+        ("input_no_dns", r.seen.skipped.not_dns),
         ("input_streams_skipped", r.seen.skipped.streams),
         ("input_bad_lines", r.seen.bad_lines),
     ];

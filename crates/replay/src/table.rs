@@ -81,8 +81,8 @@ fn write_all(r: &Report, out: &mut String) -> std::fmt::Result {
         ),
         ("forgotten", r.forgotten, "without an answer in the capture among the next queries"),
         ("responses", r.seen.responses, "in the input, not sent"),
-        ("cut", r.seen.skipped.cut, "messages that the capture did not keep whole"),
-        ("no dns", r.seen.skipped.no_dns, "payloads too short to be DNS"),
+        ("cut", r.seen.skipped.truncated, "messages that the capture did not keep whole"),
+        ("no dns", r.seen.skipped.not_dns, "payloads too short to be DNS"),
         ("streams", r.seen.skipped.streams, "TCP streams that could not be followed"),
         ("bad lines", r.seen.bad_lines, "of the list, not sent"),
     ];

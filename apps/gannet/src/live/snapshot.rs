@@ -163,8 +163,8 @@ impl fmt::Display for Snapshot {
         let of = |count: fn(&LinkCounters) -> u64| self.ledger.links.values().map(count).sum();
         let others: [(u64, &str); 8] = [
             (rings.freezes, "times the ring was full"),
-            (rings.cut, "packets cut: longer than a block of the ring"),
-            (rings.doubles, "packets of loopback left out: delivered twice"),
+            (rings.truncated, "packets cut: longer than a block of the ring"),
+            (rings.duplicates, "packets of loopback left out: delivered twice"),
             (of(|link| link.missed), "packets missed by the network card"),
             (of(|link| link.dropped), "packets dropped by the driver or the kernel"),
             (of(|link| link.errors), "damaged frames"),

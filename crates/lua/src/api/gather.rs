@@ -1,6 +1,6 @@
 //! The work on each batch of a pipeline, in one thread or several.
 //!
-//! The work on single packets, in any thread: filters, plain messages, records of them, sums. A
+//! The work on single packets, in any thread: filters, messages of unfragmented packets, their records, sums. A
 //! packet that needs more, a segment of a stream or a fragment, is noted for the caller, which has
 //! them all in order.
 
@@ -8,10 +8,10 @@ use gannet_capture::Batch;
 use gannet_capture::BytesAfter;
 use gannet_capture::Packet;
 use gannet_filter::Filter;
+use gannet_pipeline::extract::Classified;
 use gannet_pipeline::extract::Message;
-use gannet_pipeline::extract::Plain;
+use gannet_pipeline::extract::classify;
 use gannet_pipeline::extract::is_query;
-use gannet_pipeline::extract::plain;
 use gannet_pipeline::worker_pool::Work;
 
 use super::group::Groups;
@@ -62,8 +62,8 @@ pub(crate) enum Task {
 pub(crate) struct GatherWorker {
     pub(crate) choice: Choice,
     pub(crate) task: Task,
-    /// As [`next_turn`](gannet_pipeline::worker_pool::next_turn) has it.
-    pub(crate) next_turn: usize,
+    /// As [`batches_between_reads`](gannet_pipeline::worker_pool::batches_between_reads) has it.
+    pub(crate) batches_between_reads: usize,
 }
 
 /// What becomes of a batch.
@@ -82,7 +82,7 @@ impl Work for GatherWorker {
         output.records.clear();
         output.more.clear();
         output.times.clear();
-        let (choice, beyond) = (&self.choice, batch.bytes_after(self.next_turn));
+        let (choice, beyond) = (&self.choice, batch.bytes_after(self.batches_between_reads));
         // One loop for each task, so that the task is not checked for each packet.
         match (&choice.ports, &mut self.task) {
             (_, Task::Pick) => {
@@ -141,10 +141,10 @@ fn each(
         if !choice.wants_packet(&packet) {
             continue;
         }
-        match plain(ports, &packet, |bytes| choice.wants(bytes)) {
-            Plain::Message(message) => call(packet.number, &message),
-            Plain::Nothing => {}
-            Plain::More => more.push(place as u32),
+        match classify(ports, &packet, |bytes| choice.wants(bytes)) {
+            Classified::Message(message) => call(packet.number, &message),
+            Classified::Nothing => {}
+            Classified::More => more.push(place as u32),
         }
     }
 }

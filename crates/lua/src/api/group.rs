@@ -304,7 +304,7 @@ impl Counts {
         if first <= self.order.len() {
             return;
         }
-        let brought = self.rows.bring_largest(first);
+        let brought = self.rows.select_largest(first);
         self.text.clear();
         let mut order: Vec<Candidate> = Vec::with_capacity(brought);
         for (row, (key, sum)) in (0..brought).filter_map(|n| Some((n, self.rows.get(n)?))) {

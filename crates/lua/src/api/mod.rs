@@ -520,7 +520,7 @@ unsafe extern "C" fn stream_write(
     };
     let split = match how {
         0 => Some(Split::All(named.len())),
-        1 => Some(Split::Turns(named.len(), 0)),
+        1 => Some(Split::RoundRobin(named.len(), 0)),
         _ => ByClient::new(weights, stage::order(seed))
             .map(|clients| Split::Clients(Box::new(clients))),
     };

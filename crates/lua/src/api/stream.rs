@@ -23,7 +23,7 @@ use gannet_pipeline::split::Split;
 use gannet_pipeline::worker_pool::Block;
 use gannet_pipeline::worker_pool::Progress;
 use gannet_pipeline::worker_pool::WorkerPool;
-use gannet_pipeline::worker_pool::next_turn;
+use gannet_pipeline::worker_pool::batches_between_reads;
 
 use crate::stop;
 use crate::stop::ReadingPipe;
@@ -174,7 +174,7 @@ impl Flow {
     pub(crate) fn next(&mut self) -> Result<usize, String> {
         self.records.clear();
         if let (Some(block), Source::Running(worker_pool)) = (self.held.take(), &self.source) {
-            worker_pool.give_back(block);
+            worker_pool.recycle(block);
         }
         while self.records.list.is_empty() {
             let Some(mut block) = self.block(|_| Task::Records)? else {
@@ -228,8 +228,12 @@ impl Flow {
     /// The next block, of which that is done which `task` said at first; `None` at the end.
     fn block(&mut self, task: impl FnOnce(&Self) -> Task) -> Result<Option<Block<Output>>, String> {
         if matches!(self.source, Source::Waiting(_)) {
-            let next_turn = next_turn(self.threads);
-            let gather = GatherWorker { choice: self.choice.clone(), task: task(self), next_turn };
+            let batches_between_reads = batches_between_reads(self.threads);
+            let gather = GatherWorker {
+                choice: self.choice.clone(),
+                task: task(self),
+                batches_between_reads,
+            };
             let waiting = std::mem::replace(&mut self.source, Source::Ended);
             let Source::Waiting(mut stream) = waiting else { return Ok(None) };
             stream.set_unpack_threads(self.threads);
@@ -430,7 +434,7 @@ impl Flow {
             }
         }
         if let Source::Running(worker_pool) = &self.source {
-            worker_pool.give_back(block);
+            worker_pool.recycle(block);
         }
         Ok(true)
     }
