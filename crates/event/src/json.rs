@@ -80,9 +80,9 @@ fn write_fmt(out: &mut Vec<u8>, args: std::fmt::Arguments<'_>) {
 
 fn double(out: &mut Vec<u8>, v: f64) {
     if v.is_finite() {
-        write_fmt(out, format_args!("{v:?}"))
+        write_fmt(out, format_args!("{v:?}"));
     } else {
-        out.extend_from_slice(b"null")
+        out.extend_from_slice(b"null");
     }
 }
 
