@@ -521,6 +521,8 @@ impl Sensor {
             let counts = tally.to_string();
             // Where standard error is closed, the table has no reader.
             let _ = writeln!(std::io::stderr(), "{snapshot}{}", counts.trim_end());
+        } else {
+            snapshot.report_losses();
         }
         if !snapshot.discarded.is_empty() {
             return Ok(Outcome::Failed);
