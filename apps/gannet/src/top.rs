@@ -11,6 +11,7 @@ use std::os::fd::AsFd as _;
 use std::time::Duration;
 use std::time::Instant;
 
+use anyhow::Context as _;
 use indicatif::HumanBytes;
 use indicatif::HumanCount;
 use rustix::event::PollFd;
@@ -73,11 +74,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
 
 /// A snapshot with talkers, which are counted from now on: that of two seconds, or of some more where there is no
 /// packet in these.
-fn with_talkers(address: SocketAddr) -> io::Result<Value> {
+fn with_talkers(address: SocketAddr) -> anyhow::Result<Value> {
     let begun = Instant::now();
     std::thread::sleep(Duration::from_millis(2_100));
     loop {
-        let snapshot = ask(address)?;
+        let snapshot = ask(address).with_context(|| format!("{address}: the sensor has ended"))?;
         let hosts = snapshot["talkers"]["hosts"].as_array();
         if hosts.is_some_and(|hosts| !hosts.is_empty()) || begun.elapsed() >= PATIENCE_FOR_PACKETS {
             return Ok(snapshot);
@@ -327,6 +328,19 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_sensor_that_ends_is_named() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let sensor = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n{}").unwrap();
+        });
+        let error = run(&Args { address, once: false, json: true }).unwrap_err();
+        sensor.join().unwrap();
+        assert!(format!("{error:#}").starts_with(&format!("{address}: the sensor has ended: ")));
+    }
 
     #[test]
     fn a_screen_has_rates_and_fits() {
