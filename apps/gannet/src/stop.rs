@@ -14,6 +14,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::AtomicI32;
 use std::sync::atomic::Ordering;
 use std::thread;
+use std::time::Duration;
 
 use signal_hook::consts::SIGHUP;
 use signal_hook::consts::SIGINT;
@@ -22,6 +23,10 @@ use signal_hook::consts::SIGUSR1;
 use signal_hook::iterator::Signals;
 
 use crate::outcome::Outcome;
+use crate::terminal::Terminal;
+
+/// A run of scripts usually ends within this time after a signal.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Whether a signal asked to stop. Clones ask the same.
 #[derive(Clone)]
@@ -35,6 +40,8 @@ struct State {
     reads_pipe: AtomicBool,
     /// That SIGINT came: the pipe is read to its end.
     drains: AtomicBool,
+    /// Whether a message says so where the run goes on after the signal.
+    explains: AtomicBool,
     /// Flags that are set when the run stops.
     also: Mutex<Vec<Arc<AtomicBool>>>,
     /// Signals of a sensor that stop nothing, and that were not taken yet.
@@ -101,6 +108,12 @@ impl Stop {
         self.0.reads_pipe.store(true, Ordering::Relaxed);
     }
 
+    /// Scripts run, and one that loops does not see the signal: where the run is not over some seconds later, a message
+    /// says what ends it.
+    pub(crate) fn explain(&self) {
+        self.0.explains.store(true, Ordering::Relaxed);
+    }
+
     /// Whether SIGINT came while a pipe is read.
     pub(crate) fn drains(&self) -> bool {
         self.0.drains.load(Ordering::Relaxed)
@@ -137,6 +150,16 @@ impl State {
         self.signal.store(number, Ordering::Relaxed);
         let also = self.also.lock().unwrap_or_else(PoisonError::into_inner);
         also.iter().for_each(|flag| flag.store(true, Ordering::Relaxed));
+        if self.explains.load(Ordering::Relaxed) {
+            let explain = || {
+                thread::sleep(PATIENCE);
+                Terminal::new(false).note(
+                    &"the run is not over yet, as where a script loops: another signal ends it at once",
+                );
+            };
+            // Where there is no thread for it, the signal works all the same.
+            let _ = thread::Builder::new().name("explanation".into()).spawn(explain);
+        }
     }
 }
 

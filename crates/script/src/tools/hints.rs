@@ -238,18 +238,18 @@ fn fields(program: &Program, ty: TypeId, name: &str) -> Option<String> {
     })
 }
 
-/// The name that differs from `name` in the fewest letters, a third of them at most.
+/// The name that differs from `name` in the fewest letters, a third of them at most; of several, one with the same
+/// first letter.
 fn closest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
     let limit = (name.len() / 3).clamp(1, 4);
     let last = |text: &str| text.rsplit("::").next().unwrap_or_default().to_owned();
-    let mut best: Option<(usize, &str)> = None;
-    for known in names {
+    let first = name.chars().next();
+    let ranked = names.map(|known| {
         let distance = if last(known) == last(name) { 1 } else { distance(name, known, limit) };
-        if distance <= limit && best.is_none_or(|(least, text)| (distance, known) < (least, text)) {
-            best = Some((distance, known));
-        }
-    }
-    best.map(|(_, known)| known.to_owned()).filter(|known| known != name)
+        (distance, known.chars().next() != first, known)
+    });
+    let best = ranked.filter(|(distance, ..)| *distance <= limit).min();
+    best.map(|(.., known)| known.to_owned()).filter(|known| known != name)
 }
 
 /// How many letters must be changed, added or removed to turn `a` into `b`; more than `limit` where it is more.
@@ -336,6 +336,10 @@ mod tests {
             (
                 "export { global known: event(); } event knwn() { }",
                 "no event is named `knwn`: did you mean `known`?",
+            ),
+            (
+                "type R: record { ftp: count; http: count; }; event start(r: R) { print r$htp; }",
+                "`R` has a field `http`",
             ),
         ] {
             let found = hints(code.as_bytes());
