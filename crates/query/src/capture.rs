@@ -51,6 +51,8 @@ pub(crate) struct CaptureRows {
     /// Its columns as the analysis makes them.
     pub(crate) fields: Vec<Field>,
     pub(crate) paths: Vec<PathBuf>,
+    /// Whether the contents of all files are hashed.
+    pub(crate) hashes: bool,
     /// Rows that the query wants at the most.
     pub(crate) limit: Option<usize>,
     /// The query wants no rows whose `ts` is later, in microseconds.
@@ -77,7 +79,8 @@ impl PartitionStream for CaptureRows {
             sent: Arc::new(AtomicU64::new(0)),
             skip: 0,
         };
-        let wanted = QueryNeeds { log: self.log, limit: self.limit, until: self.until };
+        let Self { log, hashes, limit, until, .. } = *self;
+        let wanted = QueryNeeds { log, hashes, limit, until };
         let (paths, shared) = (self.paths.clone(), Arc::clone(&self.shared));
         builder.spawn_blocking(move || {
             if !shared.options.each {
@@ -126,6 +129,7 @@ impl Scan {
 #[derive(Clone, Copy, Debug)]
 struct QueryNeeds {
     log: &'static str,
+    hashes: bool,
     limit: Option<usize>,
     until: Option<i64>,
 }
@@ -207,7 +211,7 @@ fn run(
     paths: &[PathBuf],
     shared: &Shared,
 ) -> Result<Ended, Error> {
-    let QueryNeeds { log, limit, .. } = wanted;
+    let QueryNeeds { log, hashes, limit, .. } = wanted;
     let access = gannet_capture::Options { access: Access::Read, ..Default::default() };
     let mut stream = match paths {
         [path] if is_stdin(path) => Stream::from_reader(shared.stdin()?),
@@ -235,6 +239,7 @@ fn run(
     let optional = scan.fields.iter().filter(|field| field.optional);
     options.logs.columns = optional.map(|field| field.name.to_owned()).collect();
     options.logs.outputs = vec![Arc::new(scan.clone())];
+    options.hash_files |= hashes;
     stream.set_unpack_threads(options.threads);
     let threads = options.threads;
     if threads > 1 {

@@ -61,7 +61,12 @@ pub(crate) fn list(paths: &[PathBuf], skipped: &mut Vec<String>) -> Result<Vec<S
         if path == Path::new(STDIN) {
             sources.push(Source { path: path.clone(), content: Content::Capture });
         } else if path.is_dir() {
+            let before = sources.len();
             folder(path, &mut sources, skipped)?;
+            if sources.len() == before {
+                let path = path.display();
+                return Err(Error::input(format!("{path}: a folder without captures and logs")));
+            }
         } else if path.exists() {
             sources.extend(file(path)?);
         } else {
@@ -128,9 +133,8 @@ fn copies(sources: &[Source]) -> Vec<Option<PathBuf>> {
 
 fn pattern(path: &Path, to: &mut Vec<Source>, skipped: &mut Vec<String>) -> Result<(), Error> {
     let text = path.to_string_lossy();
-    let missing = || Error::input(format!("{text}: no such file or folder"));
     if !text.contains(['*', '?', '[']) {
-        return Err(missing());
+        return Err(Error::input(format!("{text}: no such file or folder")));
     }
     let found = glob::glob(&text).map_err(|e| Error::input(format!("{text}: {e}")))?;
     let mut any = false;
@@ -143,7 +147,7 @@ fn pattern(path: &Path, to: &mut Vec<Source>, skipped: &mut Vec<String>) -> Resu
             found_file(&path, to, skipped);
         }
     }
-    if any { Ok(()) } else { Err(missing()) }
+    if any { Ok(()) } else { Err(Error::input(format!("{text}: no file matches this pattern"))) }
 }
 
 fn folder(
@@ -215,7 +219,12 @@ pub(crate) fn file(path: &Path) -> Result<Vec<Source>, Error> {
             let schema = text::json_schema(input, &log).map_err(|e| failed(&e))?;
             Content::Log { log, schema, format: Format::Json }
         } else {
-            gannet_capture::Reader::open(path).map_err(|e| Error::input(e.to_string()))?;
+            gannet_capture::Reader::open(path).map_err(|error| match error {
+                gannet_capture::Error::NotACapture { found: "text", .. } => failed(
+                    &"text that is no log: logs are TSV with Zeek's header, JSON lines or Parquet",
+                ),
+                other => Error::input(other.to_string()),
+            })?;
             Content::Capture
         }
     };

@@ -53,6 +53,8 @@ pub(crate) struct LogTable {
     /// Captures, read as one stream, and what the analysis makes of them.
     captures: Vec<PathBuf>,
     log: &'static str,
+    /// Whether a query names the hashes of files.
+    hashes: bool,
     fields: Vec<Field>,
     texts: Vec<Text>,
     /// Files, and what their rows have in the column of the capture.
@@ -69,7 +71,7 @@ struct Text {
 
 impl LogTable {
     /// The log of this name in these sources; `None` where none of them has it. Columns of captures that are optional
-    /// are included if they are mentioned.
+    /// are included if they are mentioned, and so are the hashes of files made.
     pub(crate) fn new(
         log: &str,
         sources: &[Source],
@@ -93,6 +95,8 @@ impl LogTable {
         };
         let (mut captures, mut texts, mut parquet) = (Vec::new(), Vec::new(), Vec::new());
         let mut fields = Vec::new();
+        let hashes = log == "files"
+            && ["md5", "sha1", "sha256"].iter().any(|hash| mentioned.contains(*hash));
         let mut path = "";
         if let Some(known) = known
             && sources.iter().any(|source| matches!(source.content, Content::Capture))
@@ -148,6 +152,7 @@ impl LogTable {
             schema,
             captures,
             log: path,
+            hashes,
             fields,
             texts,
             parquet,
@@ -238,6 +243,7 @@ impl TableProvider for LogTable {
             streams.push(Arc::new(CaptureRows {
                 schema: Arc::clone(&schema),
                 log: self.log,
+                hashes: self.hashes,
                 fields: self.fields.clone(),
                 paths: self.captures.clone(),
                 limit,

@@ -265,6 +265,19 @@ fn columns_that_are_optional_are_made_where_they_are_named() {
 }
 
 #[test]
+fn files_are_hashed_where_a_hash_is_named() {
+    let session = session(&[crate::support::sample()]);
+    let hashes =
+        rows(&session, "SELECT md5, sha1, sha256 FROM files WHERE seen_bytes > 0").unwrap();
+    assert!(!hashes.is_empty());
+    for row in hashes {
+        assert_eq!(row.iter().map(String::len).collect::<Vec<_>>(), [32, 40, 64], "{row:?}");
+    }
+    let all = rows(&session, "SELECT * FROM files").unwrap();
+    assert!(all.iter().flatten().all(|value| value.len() < 64), "{all:?}");
+}
+
+#[test]
 fn damage_is_reported_beside_the_rows_before_it() {
     let scratch = Scratch::new("damage");
     let whole = fs::read(crate::support::sample()).unwrap();
@@ -877,6 +890,10 @@ fn what_is_absent_is_named_in_words() {
     assert_eq!(hint("SELECT uid FROM h.pcap"), "a log of a capture is FROM 'trace.pcap'.dns");
     assert!(hint("SELECT uid FROM nothing_at_all").starts_with("the tables are "));
     assert_eq!(hint("SELECT a.uid FROM conn b"), "the query calls its tables b");
+    assert_eq!(
+        hint("SELECT uid FROM dns WHERE query = www.example.com"),
+        "a string is in single quotes: 'www.example.com'"
+    );
     let (text, _) = error(&session, "SELECT sum(uid) FROM conn");
     assert!(text.starts_with("sum does not take a string\n 1 | "), "{text}");
     let of = |sql: &str| error(&session, sql).0;
