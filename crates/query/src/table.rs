@@ -95,15 +95,17 @@ impl LogTable {
         };
         let (mut captures, mut texts, mut parquet) = (Vec::new(), Vec::new(), Vec::new());
         let mut fields = Vec::new();
-        let hashes = log == "files"
-            && ["md5", "sha1", "sha256"].iter().any(|hash| mentioned.contains(*hash));
+        // Case does not matter in queries.
+        let is_mentioned =
+            |name: &str| mentioned.iter().any(|word| word.eq_ignore_ascii_case(name));
+        let hashes = log == "files" && ["md5", "sha1", "sha256"].into_iter().any(is_mentioned);
         let mut path = "";
         if let Some(known) = known
             && sources.iter().any(|source| matches!(source.content, Content::Capture))
         {
             path = known.path;
             fields = known.fields;
-            fields.retain(|field| !field.optional || mentioned.contains(field.name));
+            fields.retain(|field| !field.optional || is_mentioned(field.name));
             add(&gannet_columns::schema(&fields, TimeUnit::Microseconds));
         }
         for source in sources {

@@ -30,7 +30,7 @@ pub(super) fn of(program: &Program, diagnostic: &Diagnostic, message: &str) -> O
     }
 }
 
-/// Words of other languages, and what stands for them here.
+/// Words of other languages, and what stands for them here; types that only scripts without Zeek's own lack.
 const FOREIGN: &[(&[&str], &str)] = &[
     (&["elif", "elseif", "elsif"], "write `else if`"),
     (&["and"], "write `&&`"),
@@ -55,6 +55,10 @@ const FOREIGN: &[(&[&str], &str)] = &[
     (&["class", "struct"], "a record is `type Name: record { … };`"),
     (&["foreach"], "write `for ( x in y )`"),
     (&["catch", "throw", "try"], "an error ends its handler: test for what may fail before"),
+    (
+        &["connection", "conn_id", "fa_file"],
+        "Zeek's scripts declare this type: ZEEKPATH or `--zeek-scripts` names their folder",
+    ),
 ];
 
 fn foreign(word: &str) -> Option<String> {
@@ -329,6 +333,10 @@ mod tests {
             ("event start() { if ( T ) print 1; elif ( F ) print 2; }", "write `else if`"),
             ("event start() { print true; }", "values of type `bool` are `T` and `F`"),
             ("event start() { prnt 1; }", "`print` has a similar name"),
+            (
+                "event start(c: connection) { }",
+                "Zeek's scripts declare this type: ZEEKPATH or `--zeek-scripts` names their folder",
+            ),
             (
                 "global t: table[count] of count &creat_expire=1min;",
                 "no attribute is named `&creat_expire`: did you mean `&create_expire`?",
