@@ -335,6 +335,9 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let sensor = std::thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
+            // A connection that is closed before its data is read is reset.
+            let mut request = [0; 256];
+            assert!(stream.read(&mut request).unwrap() > 0);
             stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n{}").unwrap();
         });
         let error = run(&Args { address, once: false, json: true }).unwrap_err();
