@@ -75,6 +75,7 @@ fn what_is_not_there_is_said() {
     let none = run(&["packets", "--uid", "Cx", name]);
     assert_eq!(none.code, 2);
     assert!(none.stderr.contains("no capture has packets of Cx"), "{}", none.stderr);
+    assert!(none.stderr.contains("hint: uids are those of logs made with"), "{}", none.stderr);
     fs::write(&source, &sample()[..1_000]).unwrap();
     let unfit = run(&["packets", "--uid", "Cx", name]);
     assert_eq!(unfit.code, 2);

@@ -10,7 +10,7 @@ use crate::identity::Identity;
 use crate::identity::checksum;
 
 const MAGIC: &[u8; 8] = b"gannetPI";
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 const SEEKABLE: u32 = 1;
 const GZIP: u32 = 2;
 const ZSTD: u32 = 4;

@@ -51,6 +51,8 @@ pub(crate) struct CaptureRows {
     /// Its columns in the analysis.
     pub(crate) fields: Vec<Field>,
     pub(crate) paths: Vec<PathBuf>,
+    /// Whether the contents of all files are hashed.
+    pub(crate) hashes: bool,
     /// Maximum number of rows that the query needs.
     pub(crate) limit: Option<usize>,
     /// Latest `ts` of rows that the query needs, in microseconds.
@@ -77,7 +79,8 @@ impl PartitionStream for CaptureRows {
             sent: Arc::new(AtomicU64::new(0)),
             skip: 0,
         };
-        let needs = QueryNeeds { log: self.log, limit: self.limit, until: self.until };
+        let Self { log, hashes, limit, until, .. } = *self;
+        let needs = QueryNeeds { log, hashes, limit, until };
         let (paths, shared) = (self.paths.clone(), Arc::clone(&self.shared));
         builder.spawn_blocking(move || {
             if !shared.options.each {
@@ -127,6 +130,7 @@ impl Scan {
 #[derive(Clone, Copy, Debug)]
 struct QueryNeeds {
     log: &'static str,
+    hashes: bool,
     limit: Option<usize>,
     until: Option<i64>,
 }
@@ -208,7 +212,7 @@ fn run_engine(
     paths: &[PathBuf],
     shared: &Shared,
 ) -> Result<AnalysisEnd, Error> {
-    let QueryNeeds { log, limit, .. } = needs;
+    let QueryNeeds { log, hashes, limit, .. } = needs;
     let access = gannet_capture::Options { access: Access::Read, ..Default::default() };
     let mut stream = match paths {
         [path] if is_stdin(path) => Stream::from_reader(shared.stdin()?),
@@ -236,6 +240,7 @@ fn run_engine(
     let optional = scan.fields.iter().filter(|field| field.optional);
     options.logs.columns = optional.map(|field| field.name.to_owned()).collect();
     options.logs.outputs = vec![Arc::new(scan.clone())];
+    options.hash_files |= hashes;
     stream.set_unpack_threads(options.threads);
     let threads = options.threads;
     if threads > 1 {

@@ -232,7 +232,11 @@ impl Error {
     fn from_parser(text: &str, sql: &str) -> Self {
         let text = text.strip_prefix("sql parser error: ").unwrap_or(text);
         let Some((message, location)) = text.rsplit_once(" at Line: ") else {
-            return Self::query(text);
+            let cut = text.strip_prefix("Expected: ").and_then(|t| t.strip_suffix(", found: EOF"));
+            return match cut {
+                Some(missing) => Self::query(format!("the query ends where {missing} is expected")),
+                None => Self::query(text),
+            };
         };
         let mut numbers = location.split(|c: char| !c.is_ascii_digit()).filter(|s| !s.is_empty());
         let mut number = || numbers.next().and_then(|n| n.parse().ok()).unwrap_or(0);
@@ -502,7 +506,11 @@ fn unknown_table(field: &Column, valid: &[Column]) -> Option<Error> {
         return None;
     }
     let names: Vec<_> = tables.into_iter().collect();
-    let hint = format!("the query calls its tables {}", names.join(", "));
+    let hint = match field.relation.as_ref()?.schema() {
+        // Two dots in a word: a name of a host or an address without quotes.
+        Some(_) => format!("a string is in single quotes: '{}'", field.flat_name()),
+        None => format!("the query calls its tables {}", names.join(", ")),
+    };
     let error = Error::query(format!("no table of the query is called '{table}'"));
     Some(error.with_hint(Some(hint)))
 }

@@ -61,7 +61,12 @@ pub(crate) fn list(paths: &[PathBuf], skipped: &mut Vec<String>) -> Result<Vec<S
         if path == Path::new(STDIN) {
             sources.push(Source { path: path.clone(), content: Content::Capture });
         } else if path.is_dir() {
+            let before = sources.len();
             list_folder(path, &mut sources, skipped)?;
+            if sources.len() == before {
+                let path = path.display();
+                return Err(Error::input(format!("{path}: a folder without captures and logs")));
+            }
         } else if path.exists() {
             sources.extend(detect(path)?);
         } else {
@@ -132,9 +137,8 @@ fn expand_pattern(
     skipped: &mut Vec<String>,
 ) -> Result<(), Error> {
     let text = path.to_string_lossy();
-    let missing = || Error::input(format!("{text}: no such file or folder"));
     if !text.contains(['*', '?', '[']) {
-        return Err(missing());
+        return Err(Error::input(format!("{text}: no such file or folder")));
     }
     let found = glob::glob(&text).map_err(|e| Error::input(format!("{text}: {e}")))?;
     let mut any = false;
@@ -147,7 +151,7 @@ fn expand_pattern(
             detect_or_skip(&path, sources, skipped);
         }
     }
-    if any { Ok(()) } else { Err(missing()) }
+    if any { Ok(()) } else { Err(Error::input(format!("{text}: no file matches this pattern"))) }
 }
 
 fn list_folder(
@@ -219,7 +223,12 @@ pub(crate) fn detect(path: &Path) -> Result<Vec<Source>, Error> {
             let schema = text::json_schema(input, &log).map_err(|e| failed(&e))?;
             Content::Log { log, schema, format: Format::Json }
         } else {
-            gannet_capture::Reader::open(path).map_err(|e| Error::input(e.to_string()))?;
+            gannet_capture::Reader::open(path).map_err(|error| match error {
+                gannet_capture::Error::NotACapture { found: "text", .. } => failed(
+                    &"text that is no log: logs are TSV with Zeek's header, JSON lines or Parquet",
+                ),
+                other => Error::input(other.to_string()),
+            })?;
             Content::Capture
         }
     };

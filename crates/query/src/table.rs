@@ -53,6 +53,8 @@ pub(crate) struct LogTable {
     /// Captures, which are read as one stream.
     captures: Vec<PathBuf>,
     log: &'static str,
+    /// Whether a query names the hashes of files.
+    hashes: bool,
     fields: Vec<Field>,
     texts: Vec<Text>,
     /// Parquet files, each with the value of the column `capture`.
@@ -69,7 +71,7 @@ struct Text {
 
 impl LogTable {
     /// Creates the table of a log; returns `None` if no source has it. Optional columns of captures are included if the
-    /// query mentions them.
+    /// query mentions them, and files are hashed if it mentions a hash.
     pub(crate) fn new(
         log: &str,
         sources: &[Source],
@@ -93,13 +95,17 @@ impl LogTable {
         };
         let (mut captures, mut texts, mut parquet) = (Vec::new(), Vec::new(), Vec::new());
         let mut fields = Vec::new();
+        // Case does not matter in queries.
+        let is_mentioned =
+            |name: &str| mentioned.iter().any(|word| word.eq_ignore_ascii_case(name));
+        let hashes = log == "files" && ["md5", "sha1", "sha256"].into_iter().any(is_mentioned);
         let mut path = "";
         if let Some(known) = known
             && sources.iter().any(|source| matches!(source.content, Content::Capture))
         {
             path = known.path;
             fields = known.fields;
-            fields.retain(|field| !field.optional || mentioned.contains(field.name));
+            fields.retain(|field| !field.optional || is_mentioned(field.name));
             add(&gannet_columns::schema(&fields, TimeUnit::Microseconds));
         }
         for source in sources {
@@ -149,6 +155,7 @@ impl LogTable {
             schema,
             captures,
             log: path,
+            hashes,
             fields,
             texts,
             parquet,
@@ -239,6 +246,7 @@ impl TableProvider for LogTable {
             streams.push(Arc::new(CaptureRows {
                 schema: Arc::clone(&schema),
                 log: self.log,
+                hashes: self.hashes,
                 fields: self.fields.clone(),
                 paths: self.captures.clone(),
                 limit,

@@ -521,6 +521,8 @@ impl Sensor {
             let counts = tally.to_string();
             // If standard error is closed, the table cannot be printed.
             let _ = writeln!(std::io::stderr(), "{snapshot}{}", counts.trim_end());
+        } else {
+            snapshot.report_losses();
         }
         if !snapshot.discarded.is_empty() {
             return Ok(Outcome::Failed);

@@ -153,6 +153,28 @@ impl Snapshot {
     }
 }
 
+impl Snapshot {
+    /// Reports the losses as messages, for sensors without a table at the end.
+    pub(crate) fn report_losses(&self) {
+        let packets = self.ledger.lost();
+        if packets > 0 {
+            tracing::error!(
+                packets,
+                "{} packets were lost before the analysis",
+                HumanCount(packets)
+            );
+        }
+        for SinkCounts { name, dropped, .. } in self.sinks.iter().filter(|sink| sink.dropped > 0) {
+            let count = HumanCount(*dropped);
+            tracing::error!(sink = %name, rows = *dropped, "{name}: {count} rows were not sent and are dropped");
+        }
+        for (log, rows) in &self.discarded {
+            let count = HumanCount(*rows);
+            tracing::error!(rows = *rows, "{count} rows of {log} could not be written");
+        }
+    }
+}
+
 /// The losses, for the table at the end. Packets read and dropped are always shown, other lines only if something was lost.
 impl fmt::Display for Snapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

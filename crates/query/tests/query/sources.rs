@@ -254,6 +254,7 @@ fn optional_columns_exist_if_the_query_names_them() {
     let session = session(&[crate::support::sample()]);
     let all = csv(&session, "SELECT * FROM conn LIMIT 1").unwrap();
     assert!(!all.contains("community_id"));
+    assert!(rows(&session, "SELECT Community_ID FROM conn").is_ok());
     let query = "SELECT community_id AS made, community_id(id.orig_h, id.orig_p, id.resp_h, id.resp_p, proto) AS asked \
                  FROM conn WHERE proto <> 'unknown_transport'";
     let ids = rows(&session, query).unwrap();
@@ -261,6 +262,20 @@ fn optional_columns_exist_if_the_query_names_them() {
     for id in ids {
         assert!(id[0].starts_with("1:") && id[0] == id[1], "{id:?}");
     }
+}
+
+#[test]
+fn files_are_hashed_where_a_hash_is_named() {
+    let session = session(&[crate::support::sample()]);
+    let of = |columns: &str| rows(&session, &format!("SELECT {columns} FROM files")).unwrap();
+    let hashes = of("md5, sha1, sha256");
+    assert!(!hashes.is_empty());
+    // Case does not matter.
+    assert_eq!(of("MD5").concat(), hashes.iter().map(|row| row[0].clone()).collect::<Vec<_>>());
+    for row in hashes {
+        assert_eq!(row.iter().map(String::len).collect::<Vec<_>>(), [32, 40, 64], "{row:?}");
+    }
+    assert!(of("*").iter().flatten().all(|value| value.len() < 64));
 }
 
 #[test]
@@ -876,6 +891,10 @@ fn errors_name_what_is_missing() {
     assert_eq!(hint("SELECT uid FROM h.pcap"), "a log of a capture is FROM 'trace.pcap'.dns");
     assert!(hint("SELECT uid FROM nothing_at_all").starts_with("the tables are "));
     assert_eq!(hint("SELECT a.uid FROM conn b"), "the query calls its tables b");
+    assert_eq!(
+        hint("SELECT uid FROM dns WHERE query = www.example.com"),
+        "a string is in single quotes: 'www.example.com'"
+    );
     let (text, _) = error(&session, "SELECT sum(uid) FROM conn");
     assert!(text.starts_with("sum does not take a string\n 1 | "), "{text}");
     let of = |sql: &str| error(&session, sql).0;
