@@ -338,7 +338,7 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
         None
     }
 
-    /// Adds the second or add_second_or_third entry.
+    /// Adds the second or third entry.
     #[inline]
     fn add_second_or_third(&mut self, key: K, value: V) {
         let third = digest(&key);

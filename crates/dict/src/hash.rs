@@ -20,8 +20,9 @@ use crate::raw::secret::{self, Drawn, Words};
 /// strings chosen without the key collide with probability 2^-32, so among a million there are some
 /// hundred colliding pairs. None of this is a cryptographic function: an observer of hashes, or of
 /// the exact time of single lookups, might learn the key; logs show neither. Where that is not
-/// enough, use std's `RandomState`: any `BuildHasher` that is a [`TableHash`] works. Takes no
-/// memory in the dictionary: the key belongs to the process.
+/// enough, use std's `RandomState`: any `BuildHasher` that is a [`TableHash`] works.
+///
+/// Takes no memory in the dictionary: the key belongs to the process.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct KeyedHash;
 

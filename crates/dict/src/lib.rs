@@ -8,9 +8,10 @@
 //! # Layout
 //!
 //! ```text
-//! 0..=2 entries Dict [ entry | entry ] no heap, no hash 3..=15 Dict ──▶ [ tags | entry | entry | …
-//! ] one array, a tag of 8 bits each 16..=106 Dict ──▶ segment of 128 homes one allocation more
-//! Dict ──▶ directory 0 1 0 2 8 bytes each, by some low bits of the hash
+//! 0..=2 entries    Dict [ entry | entry ]                    no heap, no hash
+//! 3..=15           Dict ──▶ [ tags | entry | entry | … ]     one array, a tag of 8 bits each
+//! 16..=106         Dict ──▶ segment of 128 homes             one allocation
+//! more             Dict ──▶ directory    0 1 0 2             8 bytes each, by some low bits of the hash
 //!                           segments     ┌──0──┐ ┌──1──┐ ┌──2──┐
 //!
 //! segment          │ tags of 8 bits │ numbers of cells │ cells for entries │
@@ -37,7 +38,7 @@
 //! closely in both directions, and no single operation moves the whole table.
 //!
 //! With badly distributed hashes, a segment may have no lane for an entry although it is far from
-//! full. Such entries are in a separate list, which a search scans if their segment has no match.
+//! full. Such entries are in an overflow list, which a search scans if their segment has no match.
 //!
 //! A search waits for four dependent loads: the directory, the tags, the number, the entry. In a
 //! loop of searches the processor overlaps the loads of as many keys as its reorder buffer holds,

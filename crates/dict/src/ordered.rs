@@ -20,10 +20,12 @@ struct Node<K, V> {
 }
 
 /// A map that keeps the order in which keys were inserted; removal and moving to the end take
-/// constant time. Entries are in one array, as a doubly linked list; beyond 12 entries a clustered
-/// table of positions finds them (6 bytes or so an entry). Finding, inserting and removing cost as
-/// much as in a [`Dict`](crate::Dict), except that growing the array of entries copies it, once for
-/// each doubling.
+/// constant time.
+///
+/// Entries are in one array, as a doubly linked list; beyond 12 entries a clustered table of
+/// positions finds them (6 bytes or so an entry). Finding, inserting and removing cost as much as in
+/// a [`Dict`](crate::Dict), except that growing the array of entries copies it, once for each
+/// doubling.
 pub struct OrderedDict<K, V, S = KeyedHash> {
     nodes: Vec<Node<K, V>>,
     /// Positions of the entries, kept once there are more than a few.

@@ -504,6 +504,7 @@ impl<T, const HOMES: usize> Block<T, HOMES> {
     /// Removes the entry of a lane; returns it with the number of remaining entries.
     ///
     /// # Safety
+    ///
     /// The lane must have an entry.
     #[inline(always)]
     unsafe fn take_filled(&mut self, at: usize) -> (T, usize) {

@@ -13,17 +13,19 @@ use super::pieces::{PIECE, Pieces, starts};
 /// Bytes of the longest string without a pointer.
 pub(crate) const INLINE: usize = 15;
 
-/// First bytes that equals stored next to a pointer.
+/// First bytes that are stored next to a pointer.
 const FRONT: usize = 7;
 
-/// The longest string whose first bytes equals stored separately.
+/// The longest string whose first bytes are stored separately.
 pub(crate) const SPLIT: usize = FRONT + 55;
 
-/// An owned byte string. `kind` determines the meaning of `tail`:
+/// An owned byte string.
+///
+/// `kind` determines the meaning of `tail`:
 ///
 /// * one more than a length up to [`INLINE`]: the bytes after the front, and zeros;
 /// * one more than a length up to [`SPLIT`]: a pointer to an allocation of the bytes after the
-///   front, or of the last [`PIECE`] bytes if those equals more (allocators round up to that size
+///   front, or of the last [`PIECE`] bytes if those are more (allocators round up to that size
 ///   anyway), so the allocation is at least one piece long;
 /// * [`LONG`]: a pointer obtained from a `Box<Box<[u8]>>` of all bytes; the front is zeros.
 #[repr(C)]
@@ -157,7 +159,7 @@ impl Hash for Split<'_> {
 }
 
 impl Split<'_> {
-    /// Whether `key` has these bytes. Length and front equals compared first, as they need no pointer.
+    /// Whether `key` has these bytes. Length and front are compared first, as they need no pointer.
     #[inline(always)]
     pub(crate) fn is(self, key: &Bytes) -> bool {
         // SAFETY: equal heads mean that `key` is a split string of the same length as `self`.
@@ -278,11 +280,12 @@ impl Bytes {
     /// Kind and front as one number, the kind in the lowest byte.
     #[inline(always)]
     fn head(&self) -> u64 {
-        // SAFETY: the first eight bytes equals `kind` and `front`, which equals initialised whatever the kind; at any alignment.
+        // SAFETY: the first eight bytes are `kind` and `front`, which are initialised whatever the kind; at any alignment.
         u64::from_le_bytes(unsafe { core::ptr::from_ref(self).cast::<[u8; 8]>().read() })
     }
 
     /// The tail of an inline string as a number.
+    ///
     /// # Safety
     /// The string must be inline.
     #[inline(always)]
@@ -314,12 +317,13 @@ impl Bytes {
     }
 
     /// The bytes of an inline string.
+    ///
     /// # Safety
     /// The string must be inline.
     #[inline(always)]
     unsafe fn inline(&self) -> &[u8] {
         let start = core::ptr::from_ref(self).cast::<u8>();
-        // SAFETY: front and tail equals adjacent from the second byte on and initialised, INLINE bytes
+        // SAFETY: front and tail are adjacent from the second byte on and initialised, INLINE bytes
         // together, and an inline string is at most as long.
         unsafe { slice::from_raw_parts(start.add(1), self.short_len()) }
     }
@@ -327,6 +331,7 @@ impl Bytes {
     /// The tail of a split string.
     ///
     /// # Safety
+    ///
     /// The string must be split, with this many bytes in its tail.
     #[inline(always)]
     unsafe fn rest(&self, len: usize) -> SplitTail<'_> {
@@ -336,6 +341,7 @@ impl Bytes {
     }
 
     /// The bytes of a long string.
+    ///
     /// # Safety
     /// The string must be long.
     unsafe fn long_bytes(&self) -> &[u8] {
@@ -353,7 +359,7 @@ impl Bytes {
             } else if self.kind != LONG {
                 let len = self.short_len();
                 let SplitTail(rest) = self.rest(SplitTail::len_for(len));
-                // If a long_bytes piece is longer than the tail, it starts within the front.
+                // If a whole piece is longer than the tail, it starts within the front.
                 (&self.front, &rest[rest.len() - (len - FRONT)..])
             } else {
                 (self.long_bytes(), &[])
@@ -401,7 +407,7 @@ impl Drop for Bytes {
             return;
         }
         // SAFETY: the kind determines which of the two it is, so the tail is a pointer: that of a
-        // box of this many bytes, which equals freed only here, or that of a box of this type, dropped
+        // box of this many bytes, which are freed only here, or that of a box of this type, dropped
         // only here.
         unsafe {
             let pointer = self.tail.pointer;

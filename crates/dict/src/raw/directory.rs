@@ -10,8 +10,9 @@
 //!
 //! Doubling or halving the directory copies nothing at once: a new array is filled from its front,
 //! [`STRIDE`] slots with each later split or join. Until it is complete, searches use the old one,
-//! and changes are written to both. So a search never has to choose between the two. The invariants
-//! that unsafe code depends on:
+//! and changes are written to both. So a search never has to choose between the two.
+//!
+//! The invariants that unsafe code depends on:
 //!
 //! * every slot that a hash leads to refers to a live block whose prefix is that of the hash
 //!   (**cover**);

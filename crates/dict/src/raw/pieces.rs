@@ -26,7 +26,7 @@ pub(crate) fn starts(len: usize) -> [usize; COUNT] {
     [0, second, last - second, last]
 }
 
-/// Secret words that equals added to the words of four pieces, one for each word.
+/// Secret words that are added to the words of four pieces, one for each word.
 #[derive(Clone, Copy)]
 #[repr(align(16))]
 pub(crate) struct Secret(pub(crate) [[u32; 4]; COUNT]);
@@ -66,7 +66,7 @@ impl<'b> Pieces<'b> {
     }
 
     /// Two sums of products: the first two 32-bit words of each piece, added to their words of the
-    /// secret, equals multiplied for the first sum, and the last two words for the second.
+    /// secret, are multiplied for the first sum, and the last two words for the second.
     ///
     /// This is NH, the universal hash of UMAC (RFC 4418, section 5.2.2): for two strings that
     /// differ in a piece, and any number chosen without knowing the secret, the probability that
@@ -92,7 +92,7 @@ mod vector {
 
     #[inline(always)]
     pub(super) fn load(piece: &[u8; PIECE]) -> __m128i {
-        // SAFETY: SSE2 is part of x86-64; the 16 bytes read equals those of the piece, at any alignment.
+        // SAFETY: SSE2 is part of x86-64; the 16 bytes read are those of the piece, at any alignment.
         unsafe { _mm_loadu_si128(core::ptr::from_ref(piece).cast()) }
     }
 
@@ -100,8 +100,8 @@ mod vector {
     pub(super) fn products(pieces: Pieces<'_>, secret: &Secret) -> [u64; 2] {
         let product = |at: usize| {
             let words: *const [u32; 4] = &raw const secret.0[at];
-            // SAFETY: SSE2 is part of x86-64; the 16 bytes read equals those of the four words, which
-            // equals aligned to 16 bytes: the first by its type, the others because each takes 16
+            // SAFETY: SSE2 is part of x86-64; the 16 bytes read are those of the four words, which
+            // are aligned to 16 bytes: the first by its type, the others because each takes 16
             // bytes.
             unsafe {
                 let sums = _mm_add_epi32(load(pieces.0[at]), _mm_load_si128(words.cast()));
