@@ -37,17 +37,17 @@ mod unpack;
 
 pub use reader::Unzstd;
 
-/// Most bytes that a block decompresses to.
+/// Maximum decompressed size of a block, in bytes.
 const BLOCK: usize = 128 << 10;
 
-/// The largest supported window: frames with larger ones need more memory than the limit.
+/// The largest supported window, in bytes: frames with larger ones need more memory than the limit.
 pub const MOST_WINDOW: usize = 128 << 20;
 
 /// Why compressed data is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Damage {
-    /// No frame where one must begin.
+    /// No magic number at the position where a frame must begin.
     #[error("no zstd frame where one must be")]
     Magic,
     /// Reserved bits of a frame's header are set.
@@ -64,10 +64,10 @@ pub enum Damage {
     Block,
     /// A field within a block exceeds its end.
     #[error("a block that ends too early")]
-    Cut,
-    /// Bytes behind the last part of a block.
+    Truncated,
+    /// Bytes after the last section of a block.
     #[error("a block that does not end where it should")]
-    Behind,
+    TrailingBytes,
     /// A block that decompresses to more than allowed.
     #[error("a block that unpacks to more bytes than there may be")]
     Long,

@@ -8,7 +8,8 @@ use super::ahead::BlocksInFlight;
 use super::order::Order;
 use crate::restart::RestartPoints;
 
-/// Bytes decompressed before threads are started: short files are read before threads have started.
+/// Number of bytes decompressed before threads are started, as short files would end before threads
+/// have started.
 const LONG: u64 = 1 << 20;
 
 /// Decompresses zstd data of one or several frames.
@@ -30,7 +31,8 @@ pub struct Unzstd<R> {
     order: Order,
     /// Whether reading the input never blocks.
     at_hand: bool,
-    /// Threads to start for long input, and how.
+    /// Number of threads for long input; the output size after which they start; the function that
+    /// starts them.
     threads: usize,
     long: u64,
     start: Option<fn(&mut BlocksInFlight<R>, usize)>,
@@ -98,7 +100,7 @@ impl<R: BufRead> Unzstd<R> {
             return Ok(false);
         }
         if self.threads > 0
-            && self.order.made() >= self.long
+            && self.order.total_out() >= self.long
             && let Some(start) = self.start.take()
         {
             start(&mut self.ahead, self.threads);
