@@ -1,7 +1,7 @@
-//! The report for programs: DNS-OARC's dns-metrics, an object a line.
+//! The report as JSON in the schema of DNS-OARC's dns-metrics, an object per line.
 //!
 //! A `header` names the program, `stats_periodic` objects follow in order of time, `stats_sum` has
-//! the totals. Fields outside of the schema are under `gannet`.
+//! the totals. Fields outside the schema are in the object `gannet`.
 
 use std::fmt::Write;
 use std::time::SystemTime;
@@ -13,7 +13,7 @@ use crate::Transport;
 use crate::message::rcode_name;
 use crate::stats::Times;
 
-/// The schema's version (its repository's last change).
+/// Version of the schema: the date of its last change.
 const SCHEMA: u32 = 20_240_223;
 
 pub(crate) fn render(report: &Report, params: &[String]) -> String {
@@ -26,7 +26,7 @@ pub(crate) fn render(report: &Report, params: &[String]) -> String {
 fn write_all(r: &Report, params: &[String], out: &mut String) -> std::fmt::Result {
     let began = nanoseconds(r.began);
     let run = format!("{began:x}-{:x}", std::process::id());
-    let every = r.stats.every;
+    let every = r.stats.interval_length;
     write!(out, "{{\"type\":\"header\",\"runid\":\"{run}\",\"schema_version\":{SCHEMA}")?;
     write!(
         out,
@@ -43,7 +43,7 @@ fn write_all(r: &Report, params: &[String], out: &mut String) -> std::fmt::Resul
     let end = began + r.elapsed.as_nanos() as u64;
     for (index, interval) in r.stats.intervals.iter().enumerate() {
         let since = began + every * index as u64;
-        // The last one ends with the run.
+        // The last interval ends with the run.
         let until = (since + every).min(end).max(since);
         write_stats(("stats_periodic", &run, r.transport), since, until, interval, out)?;
         out.push_str("}\n");

@@ -1,4 +1,4 @@
-//! The report for people.
+//! The report as a text table.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::Report;
 use crate::message::rcode_name;
 
-/// Bars of the latency histogram are so wide at the most.
+/// Maximum width of a bar of the latency histogram, in characters.
 const BAR: u64 = 32;
 
 pub(crate) fn render(report: &Report) -> String {
@@ -49,7 +49,7 @@ fn write_all(r: &Report, out: &mut String) -> std::fmt::Result {
             c.connections
         )?;
     }
-    // Shares are of what was sent; where not everything was, also of the input.
+    // Shares are of the queries sent; if some were not sent, also of the input.
     let of_input = |n: u64| match c.unsent {
         0 => String::new(),
         unsent => format!(", {:.2} % of the input", 100.0 * n as f64 / (c.sent + unsent) as f64),
@@ -134,7 +134,7 @@ fn write_latency(r: &Report, out: &mut String) -> std::fmt::Result {
     Ok(())
 }
 
-/// A time with its unit, to about three digits.
+/// A time with its unit and about three digits.
 pub(crate) fn time(time: Duration) -> String {
     let seconds = time.as_secs_f64();
     match seconds {
