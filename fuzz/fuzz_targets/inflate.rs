@@ -38,8 +38,8 @@ fuzz_target!(|data: &[u8]| {
         }
         let input = &packed[used..(used + pieces).min(packed.len())];
         let (step, damage) = inflate.step_until(input, &mut buffer, at);
-        ours.extend_from_slice(&buffer[at..at + step.made]);
-        (at, used) = (at + step.made, used + step.used);
+        ours.extend_from_slice(&buffer[at..at + step.written]);
+        (at, used) = (at + step.written, used + step.used);
         match (step.stop, damage) {
             (_, Some(damage)) => break Err(damage),
             (Stop::End, None) => break Ok(true),

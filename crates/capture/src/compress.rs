@@ -83,7 +83,7 @@ impl Compression {
         let decoder: Box<dyn Read + Send> = match self {
             Self::Gzip => return Ok(unpacked(Gzip(Gunzip::new(input)), at_hand)),
             Self::Zstd => {
-                let unzstd = if at_hand { Unzstd::at_hand(input) } else { Unzstd::new(input) };
+                let unzstd = if at_hand { Unzstd::in_memory(input) } else { Unzstd::new(input) };
                 return Ok(Box::new(Streamed::new(Zstd(unzstd))));
             }
             Self::Xz => {

@@ -19,8 +19,8 @@ use std::sync::mpsc::channel;
 
 use gannet_inflate::RestartPoints;
 use gannet_inflate::gzip::Checker;
-use gannet_inflate::gzip::Due;
 use gannet_inflate::gzip::HISTORY;
+use gannet_inflate::gzip::Trailer;
 use gannet_workers::Partner;
 
 use crate::Bytes;
@@ -158,7 +158,7 @@ struct Piece {
     buffer: Bytes,
     end: usize,
     /// Checksums of members that end in the piece.
-    dues: Vec<Due>,
+    dues: Vec<Trailer>,
     /// The end of the input, an error, or `None` if more follows.
     ended: Option<io::Result<()>>,
 }
@@ -242,7 +242,7 @@ impl DecoderThread {
             };
             if let Some(checker) = &mut ring.checker {
                 let bytes = piece.buffer.get(FRONT..piece.end).unwrap_or_default();
-                if let Err((before, error)) = checker.see(bytes, &piece.dues) {
+                if let Err((before, error)) = checker.update(bytes, &piece.dues) {
                     piece.end = FRONT + before;
                     piece.ended = Some(Err(error));
                 }

@@ -77,7 +77,7 @@ fn unzstd_two_threads(packed: &[u8]) -> u64 {
 }
 
 fn unzstd_with(packed: &[u8], threads: usize) -> u64 {
-    let mut unzstd = Unzstd::at_hand(Cursor::new(packed.to_vec()));
+    let mut unzstd = Unzstd::in_memory(Cursor::new(packed.to_vec()));
     unzstd.set_threads(threads);
     all(|to| unzstd.read(to))
 }

@@ -6,4 +6,4 @@ pub mod gzip;
 mod restart;
 pub mod zstd;
 
-pub use restart::{MOST_RESTART_BYTES, RestartPoint, RestartPoints};
+pub use restart::{MAX_RESTART_BYTES, RestartPoint, RestartPoints};

@@ -14,7 +14,7 @@ use crate::gzip::HISTORY;
 
 /// Maximum size of the restart points of a file, in bytes: beyond it, every second point is
 /// discarded, and the distance doubles.
-pub const MOST_RESTART_BYTES: usize = 256 << 20;
+pub const MAX_RESTART_BYTES: usize = 256 << 20;
 
 /// Size of a point in bytes, without its window.
 const POINT_SIZE: usize = size_of::<RestartPoint>();
@@ -52,7 +52,7 @@ struct PointList {
 impl RestartPoints {
     /// An empty list, with at least this many decompressed bytes from one point to the next.
     pub fn new(distance: u64) -> Self {
-        Self::with_limit(distance, MOST_RESTART_BYTES)
+        Self::with_limit(distance, MAX_RESTART_BYTES)
     }
 
     fn with_limit(distance: u64, max_bytes: usize) -> Self {

@@ -7,7 +7,7 @@ use flate2::Crc;
 
 /// The trailer of a member, to be verified, and its position.
 #[derive(Clone, Copy, Debug)]
-pub struct Due {
+pub struct Trailer {
     /// Bytes decompressed before it since the [`Checker`] was created.
     pub(super) at: u64,
     /// Checksum (lower half) and length (upper half).
@@ -33,14 +33,20 @@ impl Checker {
     ///
     /// # Errors
     /// A checksum or a length that differs, with the number of bytes before it.
-    pub fn see(&mut self, mut bytes: &[u8], dues: &[Due]) -> Result<(), (usize, io::Error)> {
+    pub fn update(
+        &mut self,
+        mut bytes: &[u8],
+        trailers: &[Trailer],
+    ) -> Result<(), (usize, io::Error)> {
         let all = bytes.len();
-        for due in dues {
-            let before = usize::try_from(due.at.saturating_sub(self.seen)).unwrap_or(usize::MAX);
+        for trailer in trailers {
+            let before =
+                usize::try_from(trailer.at.saturating_sub(self.seen)).unwrap_or(usize::MAX);
             let (of_it, rest) = bytes.split_at(before.min(bytes.len()));
             self.add(of_it);
             bytes = rest;
-            check(&self.crc, due.stored, due.used).map_err(|error| (all - rest.len(), error))?;
+            check(&self.crc, trailer.stored, trailer.used)
+                .map_err(|error| (all - rest.len(), error))?;
             self.crc.reset();
         }
         self.add(bytes);

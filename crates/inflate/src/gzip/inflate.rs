@@ -22,7 +22,7 @@ pub struct Step {
     /// Bytes of input consumed.
     pub used: usize,
     /// Bytes of output written.
-    pub made: usize,
+    pub written: usize,
     /// Why decompression stopped.
     pub stop: Stop,
 }
@@ -75,7 +75,7 @@ enum State {
 /// let packed = [0x4b, 0x84, 0x01, 0x00];
 /// let mut text = [0; 16];
 /// let step = Inflate::new().step(&packed, &mut text, 0)?;
-/// assert_eq!((&text[..step.made], step.stop), (&b"aaaaaaaaa"[..], Stop::End));
+/// assert_eq!((&text[..step.written], step.stop), (&b"aaaaaaaaa"[..], Stop::End));
 /// # Ok::<(), gannet_inflate::gzip::Damage>(())
 /// ```
 #[derive(Debug)]
@@ -163,7 +163,7 @@ impl Inflate {
     /// Decompresses `input` into `output[at..]` until one of them or the stream ends.
     ///
     /// The last [`HISTORY`] bytes written before, or all of them if fewer, must precede `at`. Bytes
-    /// after the first [`Step::made`] may be overwritten with arbitrary data.
+    /// after the first [`Step::written`] may be overwritten with arbitrary data.
     ///
     /// # Errors
     /// The stream is invalid. Output of this step before the damage is lost; see
@@ -186,13 +186,13 @@ impl Inflate {
         let mut run = Run { begin: at - self.reach.min(at), input, used: 0, output, at };
         self.block_at = at.saturating_add(self.until_block);
         let stopped = self.run(&mut run);
-        let (mut used, made) = (run.used, run.at - at);
+        let (mut used, written) = (run.used, run.at - at);
         self.until_block = match stopped {
             Ok(Stop::Block) => usize::MAX,
             _ if self.until_block == usize::MAX => usize::MAX,
-            _ => self.until_block.saturating_sub(made),
+            _ => self.until_block.saturating_sub(written),
         };
-        self.reach = (self.reach + made).min(HISTORY);
+        self.reach = (self.reach + written).min(HISTORY);
         let stop = *stopped.as_ref().unwrap_or(&Stop::End);
         if stop != Stop::Input {
             // Whole bytes that were read ahead are returned; those of earlier steps belong to the
@@ -202,7 +202,7 @@ impl Inflate {
             self.count -= 8 * back as u32;
             self.bits &= !(u64::MAX << self.count);
         }
-        (Step { used, made, stop }, stopped.err())
+        (Step { used, written, stop }, stopped.err())
     }
 
     fn run(&mut self, run: &mut Run<'_>) -> Result<Stop, Damage> {

@@ -10,7 +10,7 @@ use super::Inflate;
 use super::Stop;
 use super::checks;
 use super::checks::Checker;
-use super::checks::Due;
+use super::checks::Trailer;
 use crate::restart::RestartPoint;
 use crate::restart::RestartPoints;
 use crate::restart::invalid;
@@ -83,7 +83,7 @@ struct Left {
     total_out: u64,
     /// The value of `total_out` at the start of the member, if it started since the last call.
     member_begun: Option<u64>,
-    dues: Vec<Due>,
+    trailers: Vec<Trailer>,
 }
 
 impl<R> fmt::Debug for Gunzip<R> {
@@ -188,11 +188,11 @@ impl<R: BufRead> Gunzip<R> {
             let (step, damage) = self.inflate.step_until(input, buffer, at);
             self.input.consume(step.used);
             self.used += step.used as u64;
-            self.total_out += step.made as u64;
+            self.total_out += step.written as u64;
             if step.stop == Stop::Block && damage.is_none() {
-                self.add_restart(buffer.get(..at + step.made).unwrap_or_default());
+                self.add_restart(buffer.get(..at + step.written).unwrap_or_default());
             }
-            let written = buffer.get(at..at + step.made).unwrap_or_default();
+            let written = buffer.get(at..at + step.written).unwrap_or_default();
             match &mut self.left {
                 Some(left) => left.total_out += written.len() as u64,
                 None => self.crc.update(written),
@@ -268,7 +268,7 @@ impl<R: BufRead> Gunzip<R> {
                         // The trailer of an empty member is verified here. So there are never more
                         // pending trailers than bytes.
                         Some(left) if left.member_begun != Some(left.total_out) => {
-                            left.dues.push(Due { at: left.total_out, stored, used });
+                            left.trailers.push(Trailer { at: left.total_out, stored, used });
                             left.member_begun = Some(left.total_out);
                         }
                         _ if self.is_partial => {}
@@ -314,14 +314,14 @@ impl<R: BufRead> Gunzip<R> {
     }
 
     /// Leaves the verification of checksums to the caller from now on, with the returned checker.
-    pub fn leave_checks(&mut self) -> Checker {
+    pub fn defer_checks(&mut self) -> Checker {
         self.left = Some(Left::default());
         Checker::new(std::mem::take(&mut self.crc))
     }
 
     /// Removes and returns the trailers since the last call.
-    pub fn dues(&mut self) -> Vec<Due> {
-        self.left.as_mut().map(|left| std::mem::take(&mut left.dues)).unwrap_or_default()
+    pub fn take_trailers(&mut self) -> Vec<Trailer> {
+        self.left.as_mut().map(|left| std::mem::take(&mut left.trailers)).unwrap_or_default()
     }
 }
 

@@ -31,7 +31,7 @@ mod table;
 mod tests;
 
 pub use checks::Checker;
-pub use checks::Due;
+pub use checks::Trailer;
 pub use inflate::Inflate;
 pub use inflate::Step;
 pub use inflate::Stop;

@@ -34,8 +34,8 @@ fn inflate(packed: &[u8], pieces: usize, room: usize) -> (Vec<u8>, usize, Result
         let end = (at + room).min(buffer.len());
         let input = &packed[used..(used + pieces).min(packed.len())];
         let (step, damage) = inflate.step_until(input, &mut buffer[..end], at);
-        all.extend_from_slice(&buffer[at..at + step.made]);
-        at += step.made;
+        all.extend_from_slice(&buffer[at..at + step.written]);
+        at += step.written;
         used += step.used;
         assert!(step.used <= input.len());
         match (damage, step.stop) {
@@ -250,7 +250,7 @@ fn a_distance_reaches_over_pieces_but_not_over_streams() {
     assert_eq!(inflate.step(&far, &mut buffer, 50), Err(Damage::Distance));
     inflate.reset();
     let step = inflate.step(&[0x4b, 0x84, 0x01, 0x00], &mut buffer, 50).unwrap();
-    assert_eq!((step.made, step.stop), (9, Stop::End));
+    assert_eq!((step.written, step.stop), (9, Stop::End));
     inflate.reset();
     assert_eq!(inflate.step(&far, &mut buffer, 59), Err(Damage::Distance));
 }
@@ -275,7 +275,7 @@ fn copies_stay_within_the_output() {
             for slack in slacks.clone().step_by(if few { 1 } else { 13 }) {
                 let mut output = vec![0xee; text.len() + slack];
                 let step = Inflate::new().step(&packed, &mut output, 0).unwrap();
-                assert_eq!((step.made, step.stop), (text.len(), Stop::End));
+                assert_eq!((step.written, step.stop), (text.len(), Stop::End));
                 assert_eq!(output[..text.len()], text, "{distance} {length} {slack}");
             }
         }

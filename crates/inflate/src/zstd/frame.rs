@@ -5,7 +5,7 @@ use std::io::BufRead;
 
 use super::BLOCK;
 use super::Damage;
-use super::MOST_WINDOW;
+use super::MAX_WINDOW;
 use super::block::Last;
 use super::execute::max_block;
 use super::job::Content;
@@ -198,7 +198,7 @@ impl<R: BufRead> Scanner<R> {
             window = size.unwrap_or(0);
         }
         let window = match usize::try_from(window) {
-            Ok(window) if window <= MOST_WINDOW => window,
+            Ok(window) if window <= MAX_WINDOW => window,
             _ => return Err(Damage::Window(window).into()),
         };
         let inside = FrameLimits { max_block: max_block(window), checksum: descriptor & 4 != 0 };

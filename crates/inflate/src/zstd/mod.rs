@@ -41,7 +41,7 @@ pub use reader::Unzstd;
 const BLOCK: usize = 128 << 10;
 
 /// The largest supported window, in bytes: frames with larger ones need more memory than the limit.
-pub const MOST_WINDOW: usize = 128 << 20;
+pub const MAX_WINDOW: usize = 128 << 20;
 
 /// Why compressed data is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -56,8 +56,8 @@ pub enum Damage {
     /// A frame that needs a dictionary.
     #[error("a frame that needs the dictionary {0}, which is not there")]
     Dictionary(u32),
-    /// A frame that needs a larger window than [`MOST_WINDOW`].
-    #[error("a frame with a window of {0} bytes, where no more than {MOST_WINDOW} are offered")]
+    /// A frame that needs a larger window than [`MAX_WINDOW`].
+    #[error("a frame with a window of {0} bytes, where no more than {MAX_WINDOW} are offered")]
     Window(u64),
     /// A block of a reserved type, or larger than its frame allows.
     #[error("a block of no known kind or of more bytes than there may be")]

@@ -8,7 +8,7 @@ use std::io::Read;
 use std::io::Write;
 
 use super::BLOCK;
-use super::MOST_WINDOW;
+use super::MAX_WINDOW;
 use super::Unzstd;
 use super::frame::Scanner;
 use super::job::Content;
@@ -55,7 +55,7 @@ fn unzstd(packed: &[u8], how: ReadMode) -> (Vec<u8>, io::Result<()>) {
             drain(unzstd, how.room)
         }
         None => {
-            let mut unzstd = Unzstd::at_hand(input);
+            let mut unzstd = Unzstd::in_memory(input);
             unzstd.set_threads(how.threads);
             unzstd.start_at(0);
             drain(unzstd, how.room)
@@ -294,8 +294,8 @@ fn headers_with_all_their_parts() {
     assert_eq!(
         error_text(b"\x00\x89"),
         format!(
-            "a frame with a window of {} bytes, where no more than {MOST_WINDOW} are offered, before byte 6 of the file",
-            MOST_WINDOW / 8 * 9
+            "a frame with a window of {} bytes, where no more than {MAX_WINDOW} are offered, before byte 6 of the file",
+            MAX_WINDOW / 8 * 9
         )
     );
     assert!(error_text(b"\x08\x00").starts_with("a frame header with reserved flags"));
@@ -564,7 +564,7 @@ fn a_reader_that_stops_early_does_not_wait() {
     let packed = packed(&bytes, PLAIN);
     for threads in 1..5 {
         for read in [0, 1, BLOCK, 3 * BLOCK] {
-            let mut unzstd = Unzstd::at_hand(Cursor::new(packed.clone()));
+            let mut unzstd = Unzstd::in_memory(Cursor::new(packed.clone()));
             unzstd.set_threads(threads);
             unzstd.start_at(0);
             let (mut some, mut at) = (vec![0; read], 0);
