@@ -52,7 +52,7 @@ pub(crate) struct FeedResults {
     /// Source addresses in the input; 0 for lists.
     pub(crate) sources: usize,
     /// Queries per second that the schedule requests.
-    pub(crate) asked: Option<f64>,
+    pub(crate) requested_rate: Option<f64>,
     /// Due time of the last query, in nanoseconds.
     pub(crate) last_due: u64,
 }
@@ -190,14 +190,14 @@ impl<'a> Feed<'a> {
         let unchanged = rewriter.first.map(|why| (rewriter.unchanged, why.to_string()));
         let queries = self.assignment.index;
         let seconds = self.assignment.last_due as f64 / 1e9;
-        let asked = self
+        let requested_rate = self
             .options
             .timing
-            .asked(queries)
+            .requested_rate(queries)
             .or_else(|| (seconds > 0.0 && queries > 1).then(|| (queries - 1) as f64 / seconds));
         let (sources, last_due) = (self.assignment.sources.len(), self.assignment.last_due);
         let forgotten = self.pairs.as_ref().map_or(0, Pairs::forgotten);
-        FeedResults { seen, unchanged, forgotten, sources, asked, last_due }
+        FeedResults { seen, unchanged, forgotten, sources, requested_rate, last_due }
     }
 
     /// Reads the next batch.

@@ -34,7 +34,7 @@ impl Https {
         let port = socket.peer_addr().map_err(fail)?.port();
         let session = h2::Session::new(&tls.authority(port), path);
         let mut stream = tls.connect_h2(socket)?;
-        stream.shake_hands().map_err(fail)?;
+        stream.complete_handshake().map_err(fail)?;
         if !stream.is_h2() {
             return Err(fail(io::Error::other("the server does not speak HTTP/2")));
         }

@@ -53,10 +53,15 @@ fn write_all(r: &Report, params: &[String], out: &mut String) -> std::fmt::Resul
     write!(out, ",\"gannet\":{{\"target\":\"{}\",\"transport\":\"{}\"", r.target, r.transport)?;
     write!(out, ",\"timing\":\"{}\"", r.timing)?;
     write!(out, ",\"threads\":{},\"clients\":{},\"sources\":{}", r.threads, r.clients, r.sources)?;
-    if let Some(asked) = r.asked {
-        write!(out, ",\"rate_asked\":{asked:.3}")?;
+    if let Some(requested_rate) = r.requested_rate {
+        write!(out, ",\"rate_asked\":{requested_rate:.3}")?;
     }
-    write!(out, ",\"rate_sent\":{:.3},\"sending_ns\":{}", r.reached(), r.sending().as_nanos())?;
+    write!(
+        out,
+        ",\"rate_sent\":{:.3},\"sending_ns\":{}",
+        r.achieved_rate(),
+        r.sending().as_nanos()
+    )?;
     write!(out, ",\"scheduled_ns\":{}", r.scheduled.as_nanos())?;
     if let Some([median, p99, most]) = r.handshake().map(|times| times.map(|t| t.as_nanos())) {
         write!(out, ",\"handshake\":{{\"p50\":{median},\"p99\":{p99},\"max\":{most}}}")?;
@@ -90,7 +95,7 @@ fn write_all(r: &Report, params: &[String], out: &mut String) -> std::fmt::Resul
     for (name, count) in counts {
         write!(out, ",\"{name}\":{count}")?;
     }
-    if let Some(why) = r.trouble() {
+    if let Some(why) = r.first_error() {
         out.push_str(",\"trouble\":");
         text(why, out)?;
     }

@@ -32,7 +32,7 @@ pub struct Report {
     /// Number of source addresses in the input; 0 for lists.
     pub sources: usize,
     /// Queries per second that the schedule requested.
-    pub asked: Option<f64>,
+    pub requested_rate: Option<f64>,
     /// Due time of the last query.
     pub scheduled: Duration,
     /// Duration of the run, including the wait for the last answers.
@@ -72,7 +72,7 @@ impl Report {
     }
 
     /// Queries per second sent after the warm-up, without retries.
-    pub fn reached(&self) -> f64 {
+    pub fn achieved_rate(&self) -> f64 {
         let seconds = self.stats.last_sent.saturating_sub(self.stats.warm_up) as f64 / 1e9;
         // The time spans the gaps between queries, one less than queries.
         let gaps = self.counts().sent.saturating_sub(1) as f64;
@@ -117,7 +117,7 @@ impl Report {
     }
 
     /// The first reason why a connection failed or a query could not be sent.
-    pub fn trouble(&self) -> Option<&str> {
+    pub fn first_error(&self) -> Option<&str> {
         self.stats.first_error.as_deref()
     }
 

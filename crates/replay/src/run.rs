@@ -189,7 +189,7 @@ pub(crate) fn observed(
         threads,
         clients,
         sources: feed.sources,
-        asked: feed.asked,
+        requested_rate: feed.requested_rate,
         scheduled: Duration::from_nanos(feed.last_due),
         elapsed,
         began: began.wall,

@@ -26,13 +26,13 @@ fn write_all(r: &Report, out: &mut String) -> std::fmt::Result {
         many => format!(" for {many} sources"),
     };
     writeln!(out, "  threads     {:>12}   clients {}{sources}", r.threads, r.clients)?;
-    if let Some(asked) = r.asked {
-        writeln!(out, "  rate asked  {asked:>12.1} /s")?;
+    if let Some(requested_rate) = r.requested_rate {
+        writeln!(out, "  rate asked  {requested_rate:>12.1} /s")?;
     }
     let scheduled =
         if r.scheduled.is_zero() { String::new() } else { format!(" of {}", time(r.scheduled)) };
     let sending = time(r.sending());
-    writeln!(out, "  rate sent   {:>12.1} /s   in {sending}{scheduled}", r.reached())?;
+    writeln!(out, "  rate sent   {:>12.1} /s   in {sending}{scheduled}", r.achieved_rate())?;
     if let Some([median, p99, most]) = r.lag() {
         let (median, p99, most) = (time(median), time(p99), time(most));
         writeln!(out, "  send lag    {median:>12}      p99 {p99}, max {most}")?;
@@ -89,7 +89,7 @@ fn write_all(r: &Report, out: &mut String) -> std::fmt::Result {
     for (name, count, what) in rare.into_iter().filter(|(_, n, _)| *n > 0) {
         writeln!(out, "  {name:<11} {count:>12}      {what}")?;
     }
-    if let Some(why) = r.trouble() {
+    if let Some(why) = r.first_error() {
         writeln!(out, "  {:<11} {:>12}      {why}", "first fault", "")?;
     }
     for (code, count) in c.rcodes.iter().enumerate().filter(|(_, n)| **n > 0) {

@@ -56,7 +56,7 @@ impl Timing {
 
     /// The mean rate that the schedule requests over this number of queries; `None` if the schedule
     /// has no rate.
-    pub fn asked(&self, queries: u64) -> Option<f64> {
+    pub fn requested_rate(&self, queries: u64) -> Option<f64> {
         match *self {
             Self::Rate(rate) => Some(rate),
             Self::Ramp { .. } if queries > 1 => {

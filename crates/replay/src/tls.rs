@@ -52,7 +52,7 @@ pub enum Trust {
     /// Certificates in a PEM file, and certificates issued by authorities in it.
     File(PathBuf),
     /// Any certificate.
-    Anybody,
+    Any,
 }
 
 /// The TLS settings of clients.
@@ -80,7 +80,7 @@ impl Tls {
                 .map_err(fail)?)
         };
         let verifier = match trust {
-            Trust::Anybody => Arc::new(AcceptAny(Arc::clone(&provider))),
+            Trust::Any => Arc::new(AcceptAny(Arc::clone(&provider))),
             Trust::System => vouched(system()?)?,
             Trust::File(path) => vouched(authorities(path)?)?,
         };
@@ -171,7 +171,7 @@ impl Blocking {
     ///
     /// # Errors
     /// Errors of the socket, and an untrusted certificate.
-    pub fn shake_hands(&mut self) -> io::Result<()> {
+    pub fn complete_handshake(&mut self) -> io::Result<()> {
         while self.0.conn.is_handshaking() {
             self.0.conn.complete_io(&mut self.0.sock)?;
         }
@@ -230,7 +230,7 @@ impl Identity {
     /// # Errors
     /// If a name is not valid.
     #[cfg(feature = "self-signed")]
-    pub fn self_made(names: Vec<String>) -> Result<Self, Error> {
+    pub fn self_signed(names: Vec<String>) -> Result<Self, Error> {
         let made = rcgen::generate_simple_self_signed(names).map_err(fail)?;
         let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
         Self::new(vec![made.cert.der().clone()], key.into(), made.cert.pem())
@@ -376,6 +376,6 @@ mod tests {
         let error = Tls::new("a.test", &Trust::File(path.clone())).unwrap_err();
         assert!(error.to_string().ends_with("no certificate in it"), "{error}");
         std::fs::remove_file(path).unwrap();
-        assert!(Tls::new("a b", &Trust::Anybody).is_err());
+        assert!(Tls::new("a b", &Trust::Any).is_err());
     }
 }

@@ -109,7 +109,7 @@ fn the_rate_sent_leaves_retries_out() {
     assert_eq!((report.counts().sent, report.counts().retries), (20, 40));
     // Twenty queries took 19 ms; retries continued for 600 ms after that.
     assert!(report.sending() < Duration::from_millis(250), "{:?}", report.sending());
-    assert!(report.reached() > 76.0, "{}", report.reached());
+    assert!(report.achieved_rate() > 76.0, "{}", report.achieved_rate());
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn rates_and_loops_go_by_the_clock() {
     let base = capture.options(server.address);
     let report = run(&Options { timing: Timing::Rate(2000.0), loops: 5, ..base.clone() });
     assert_eq!(report.counts().sent, 500);
-    assert_eq!(report.asked, Some(2000.0));
+    assert_eq!(report.requested_rate, Some(2000.0));
     assert!(report.sending() >= Duration::from_micros(249_500), "{:?}", report.sending());
     let duration = Some(Duration::from_millis(100));
     let report = run(&Options { timing: Timing::Rate(2000.0), loops: 0, duration, ..base.clone() });

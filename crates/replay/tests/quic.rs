@@ -102,7 +102,7 @@ fn only_servers_that_are_trusted_get_queries() {
         assert_eq!((counts.answered, counts.sent), (answered, answered), "{name}: {counts:?}");
         assert_eq!(counts.unsent, 10 - answered);
         if answered == 0 {
-            let trouble = report.trouble().unwrap();
+            let trouble = report.first_error().unwrap();
             assert!(trouble.contains("certificate"), "{trouble}");
         }
     }

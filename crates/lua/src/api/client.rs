@@ -90,7 +90,7 @@ impl Client {
             (host, number).to_socket_addrs().map_err(|e| error_text(&e))?.collect();
         let mut why = error_text(&"no address");
         for address in found {
-            let tls = || Tls::new(host, &Trust::Anybody);
+            let tls = || Tls::new(host, &Trust::Any);
             match Self::connect(kind, address, "", timeout, tls) {
                 Ok(link) => {
                     let input = Vec::new();
@@ -151,7 +151,7 @@ impl Client {
         let tls = tls().map_err(io::Error::other)?;
         if kind == 2 {
             let mut session = tls.connect(socket).map_err(io::Error::other)?;
-            session.shake_hands()?;
+            session.complete_handshake()?;
             return Ok(Link::Tls(Box::new(session)));
         }
         Ok(Link::Https(Box::new(Https::connect(&tls, socket, path).map_err(io::Error::other)?)))
@@ -298,7 +298,7 @@ unsafe extern "C" fn begin(
     // SAFETY: by this function's contract.
     let (server, path, trust) = unsafe { (text(server), text(path), text(trust)) };
     let trust = match trust {
-        None => Trust::Anybody,
+        None => Trust::Any,
         Some("") => Trust::System,
         Some(file) => Trust::File(file.into()),
     };

@@ -80,7 +80,7 @@ pub(super) fn json(servers: [&Report; 2], out: &mut String) -> std::fmt::Result 
             }
             out.push('}');
         }
-        if let Some(why) = report.trouble() {
+        if let Some(why) = report.first_error() {
             out.push_str(",\"trouble\":");
             json::text(why, out)?;
         }

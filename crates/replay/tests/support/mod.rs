@@ -43,12 +43,12 @@ use gannet_replay::Trust;
 /// A self-signed certificate for the tests' servers.
 #[cfg(feature = "self-signed")]
 pub(crate) fn identity() -> Identity {
-    Identity::self_made(vec!["127.0.0.1".to_owned(), "dns.test".to_owned()]).unwrap()
+    Identity::self_signed(vec!["127.0.0.1".to_owned(), "dns.test".to_owned()]).unwrap()
 }
 
 /// Client settings that accept any certificate.
 pub(crate) fn any_certificate() -> Tls {
-    Tls::new("127.0.0.1", &Trust::Anybody).unwrap()
+    Tls::new("127.0.0.1", &Trust::Any).unwrap()
 }
 
 /// Options for a replay of a capture over an encrypted transport.
