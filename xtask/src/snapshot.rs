@@ -335,8 +335,8 @@ mod tests {
 
     #[test]
     fn output_of_valgrind_is_parsed() {
-        let first_line = "==7== Command: gannet\n==7== \n==7== I   refs:      1,234,567\n";
-        assert_eq!(refs(first_line), Some(1_234_567));
+        let output = "==7== Command: gannet\n==7== \n==7== I   refs:      1,234,567\n";
+        assert_eq!(refs(output), Some(1_234_567));
         assert_eq!(refs("valgrind: the program is not there"), None);
     }
 }

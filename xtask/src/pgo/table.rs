@@ -67,11 +67,12 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 const WORDS: &str = "
-CPU is the median of user and system time, with the least and the most; builds take turns, so that
-what else the machine does hits all alike, and memory is touched before each run, so that none pays for
-what a host has taken back; there are no logs of an earlier one. Instructions are those of user space in one run, counted by
-valgrind. `plain` is what cargo's own release profile gives, but that a panic ends the process; `bolt` has machine code in the
-order in which it runs; `native` may use all that the processor above can do. No build was trained on what is measured here.
+CPU is the median of user and system time, with minimum and maximum; builds run in turn, so that
+other activity of the machine affects all alike, and memory is touched before each run, so that no run
+pays for memory that the host has reclaimed; logs of earlier runs are removed. Instructions are those of
+user space in one run, counted by valgrind. `plain` is cargo's own release profile, except that a panic
+aborts the process; `bolt` has machine code in the order in which it runs; `native` may use all features
+of the processor above. No build was trained on the traces measured here.
 ";
 
 fn requested_variants(only: &[String]) -> anyhow::Result<Vec<Variant>> {
