@@ -65,7 +65,7 @@ pub(crate) struct Start {
     known: Condvar,
 }
 
-/// The same moment by two clocks.
+/// A moment, by two clocks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ClockPair {
     pub(crate) at: Instant,

@@ -45,7 +45,7 @@ pub(super) fn symbols(inflate: &mut Inflate, run: &mut Run<'_>) -> Result<Option
     rounds(inflate, run).map(Some)
 }
 
-/// The same code compiled for processors with BMI2 shifts and 32-byte copies.
+/// [`rounds`] compiled for processors with BMI2 shifts and 32-byte copies.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt")]
 fn modern(inflate: &mut Inflate, run: &mut Run<'_>) -> Result<bool, Damage> {

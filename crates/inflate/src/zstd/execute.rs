@@ -135,7 +135,7 @@ impl Window {
         self.run(decoded)
     }
 
-    /// The same code compiled for processors with 32-byte copies.
+    /// [`run`](Self::run) compiled for processors with 32-byte copies.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,bmi1,bmi2")]
     fn modern(&mut self, decoded: &DecodedEntropy) -> Result<(), Damage> {

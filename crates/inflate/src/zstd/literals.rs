@@ -160,7 +160,7 @@ fn fast(table: &Table, streams: &mut [Stream<'_>; 4], output: &mut [u8], each: u
     rounds(table, streams, output, each)
 }
 
-/// The same code compiled for processors with BMI2 shifts.
+/// [`rounds`] compiled for processors with BMI2 shifts.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "bmi1,bmi2")]
 fn modern(table: &Table, streams: &mut [Stream<'_>; 4], output: &mut [u8], each: usize) -> usize {

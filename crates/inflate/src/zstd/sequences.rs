@@ -215,7 +215,7 @@ pub(super) fn read<const N: usize>(
     run(scratch, lanes)
 }
 
-/// The same code compiled for processors with BMI2 shifts.
+/// [`run`] compiled for processors with BMI2 shifts.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi1,bmi2")]
 fn modern<const N: usize>(

@@ -202,7 +202,7 @@ fn blocks_of_all_kinds() {
     // two extra bits, and one remaining literal.
     let sequences = b"\x01\x54\x02\x02\x04\x05";
     check(&frame(10, &[coded(&[b"\x18abc", &sequences[..]].concat())]), b"ababababac");
-    // The same with repeated tables in another block, with new literals.
+    // A second block with repeated tables and new literals.
     let again = b"\x01\xfc\x05";
     let two =
         [coded(&[b"\x18abc", &sequences[..]].concat()), coded(&[b"\x10xy", &again[..]].concat())];

@@ -294,7 +294,7 @@ unsafe fn analysis<'a>(it: *mut Analysis) -> &'a mut Analysis {
 }
 
 /// # Safety
-/// As for [`analysis`]; `out` points to one place. The text is valid until the next call.
+/// As for [`analysis`]; `out` is valid for a write. The text is valid until the next call.
 unsafe extern "C" fn logs(it: *mut Analysis, out: *mut *const u8) -> u32 {
     // SAFETY: by this function's contract.
     let text = unsafe { analysis(it) }.log_names();
@@ -316,7 +316,7 @@ unsafe extern "C" fn filter(it: *mut Analysis, expression: *const c_char) -> c_i
 }
 
 /// # Safety
-/// As for [`analysis`]; `out` points to one place. The text is valid until the next call.
+/// As for [`analysis`]; `out` is valid for a write. The text is valid until the next call.
 unsafe extern "C" fn events(it: *mut Analysis, out: *mut *const u8) -> u32 {
     // SAFETY: by this function's contract.
     let text = unsafe { analysis(it) }.event_names();
@@ -381,7 +381,7 @@ unsafe extern "C" fn bytes(it: *mut Analysis) -> *const u8 {
 }
 
 /// # Safety
-/// As for [`analysis`]; `out` points to one place. The text is valid until the next call.
+/// As for [`analysis`]; `out` is valid for a write. The text is valid until the next call.
 unsafe extern "C" fn describe(it: *mut Analysis, kind: u32, out: *mut *const u8) -> u32 {
     // SAFETY: by this function's contract.
     let text = unsafe { analysis(it) }.describe(kind);
@@ -391,7 +391,7 @@ unsafe extern "C" fn describe(it: *mut Analysis, kind: u32, out: *mut *const u8)
 }
 
 /// # Safety
-/// As for [`analysis`]; `row` points to `len` bytes, `out` to one place. The text is valid until the next call.
+/// As for [`analysis`]; `row` points to `len` bytes, `out` is valid for a write. The text is valid until the next call.
 unsafe extern "C" fn line(
     it: *mut Analysis,
     kind: u32,
@@ -408,14 +408,14 @@ unsafe extern "C" fn line(
 }
 
 /// # Safety
-/// As for [`analysis`]; `out` points to one place.
+/// As for [`analysis`]; `out` is valid for a write.
 unsafe extern "C" fn progress(it: *mut Analysis, out: *mut Position) {
     // SAFETY: by this function's contract.
     unsafe { out.write(Progress::of(&analysis(it).stream).into()) };
 }
 
 /// # Safety
-/// As for [`analysis`]; `out` points to one place.
+/// As for [`analysis`]; `out` is valid for a write.
 unsafe extern "C" fn statistics(it: *mut Analysis, out: *mut Sums) {
     // SAFETY: by this function's contract.
     let sums = match unsafe { analysis(it) }.work {

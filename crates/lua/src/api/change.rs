@@ -61,7 +61,7 @@ thread_local! {
 ///
 /// # Safety
 /// `record` is the record of a packet whose bytes are valid. Texts and payload of `request` are
-/// valid for the call; `out` and `wire_len` point to one place each. The bytes are valid until the
+/// valid for the call; `out` and `wire_len` are valid for writes. The bytes are valid until the
 /// next call in the same thread.
 pub(crate) unsafe extern "C" fn packet_with(
     record: *const Record,

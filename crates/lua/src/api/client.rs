@@ -353,7 +353,7 @@ unsafe extern "C" fn send(it: *mut Client, bytes: *const u8, len: u32, frame: c_
 }
 
 /// # Safety
-/// As for [`client`]; `bytes` and `len` point to one place each. The bytes are valid until the next
+/// As for [`client`]; `bytes` and `len` are valid for writes. The bytes are valid until the next
 /// call with the same client.
 unsafe extern "C" fn receive(it: *mut Client, bytes: *mut *const u8, len: *mut u32) -> c_int {
     // SAFETY: by this function's contract.

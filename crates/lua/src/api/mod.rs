@@ -472,7 +472,7 @@ unsafe extern "C" fn stream_parallel(it: *mut Flow, threads: c_int) {
 }
 
 /// # Safety
-/// As for [`flow`]; `out` points to one place.
+/// As for [`flow`]; `out` is valid for a write.
 unsafe extern "C" fn stream_progress(it: *mut Flow, out: *mut Position) {
     // SAFETY: by this function's contract.
     unsafe { out.write(flow(it).progress().into()) };
@@ -580,7 +580,7 @@ unsafe extern "C" fn stream_total(it: *mut Flow, first: i64) -> u64 {
 }
 
 /// # Safety
-/// As for [`flow`]; `key` and `len` point to one place each. The key is valid as long as the flow.
+/// As for [`flow`]; `key` and `len` are valid for writes. The key is valid as long as the flow.
 unsafe extern "C" fn stream_row(
     it: *mut Flow,
     row: i64,
@@ -598,7 +598,7 @@ unsafe extern "C" fn stream_row(
 }
 
 /// # Safety
-/// As for [`flow`]; `out` points to one place.
+/// As for [`flow`]; `out` is valid for a write.
 unsafe extern "C" fn stream_measured(it: *mut Flow, out: *mut Summary) {
     // SAFETY: by this function's contract.
     unsafe { out.write(flow(it).latencies()) };
@@ -631,7 +631,7 @@ unsafe extern "C" fn stream_end(it: *mut Flow) -> c_int {
 }
 
 /// # Safety
-/// `bytes` points to `len` bytes, `out` to one place.
+/// `bytes` points to `len` bytes, `out` is valid for a write.
 unsafe extern "C" fn dns_edns(bytes: *const u8, len: u32, out: *mut Edns) -> c_int {
     // SAFETY: by this function's contract.
     let message = unsafe { std::slice::from_raw_parts(bytes, len as usize) };
@@ -646,7 +646,7 @@ unsafe extern "C" fn dns_edns(bytes: *const u8, len: u32, out: *mut Edns) -> c_i
 }
 
 /// # Safety
-/// `bytes` points to `len` bytes, `out` to one place. The text is valid until the next call in the
+/// `bytes` points to `len` bytes, `out` is valid for a write. The text is valid until the next call in the
 /// same thread.
 unsafe extern "C" fn dns_answers(bytes: *const u8, len: u32, out: *mut *const u8) -> u32 {
     // SAFETY: by this function's contract.

@@ -77,7 +77,7 @@ unsafe extern "C" fn split_free(it: *mut ByClient) {
 
 /// # Safety
 /// `it` came from `split`, was not freed, and no other call uses it meanwhile; `client` points to `len`
-/// bytes, `number` to one place.
+/// bytes, `number` is valid for a write.
 unsafe extern "C" fn split_output(
     it: *mut ByClient,
     client: *const u8,

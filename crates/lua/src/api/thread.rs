@@ -254,7 +254,7 @@ unsafe extern "C" fn ring_try_put(it: *const Shared, word: *mut c_void) -> c_int
 }
 
 /// # Safety
-/// As for [`ring`]; `word` points to one place.
+/// As for [`ring`]; `word` is valid for a write.
 unsafe extern "C" fn ring_take(it: *const Shared, wait: c_int, word: *mut *mut c_void) -> c_int {
     // SAFETY: by this function's contract.
     let it = unsafe { ring(it) };
@@ -389,7 +389,7 @@ unsafe extern "C" fn thread_push(it: *const Thread, item: *const Raw) {
 }
 
 /// # Safety
-/// As for [`thread`]; `item` points to one place. A text is valid until the next call, a ring is the
+/// As for [`thread`]; `item` is valid for a write. A text is valid until the next call, a ring is the
 /// caller's to free.
 unsafe extern "C" fn thread_pop(it: *const Thread, item: *mut Raw) -> c_int {
     // SAFETY: by this function's contract.
