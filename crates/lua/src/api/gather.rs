@@ -1,8 +1,8 @@
 //! The work on each batch of a pipeline, in one thread or several.
 //!
-//! The work on single packets, in any thread: filters, messages of unfragmented packets, their records, sums. A
-//! packet that needs more, a segment of a stream or a fragment, is noted for the caller, which has
-//! them all in order.
+//! Work on single packets runs in any thread: filters, messages in single packets, their records,
+//! sums. Packets that need state, segments of streams and fragments, are listed for the caller,
+//! which receives all of them in order.
 
 use gannet_capture::Batch;
 use gannet_capture::BytesAfter;
@@ -23,11 +23,11 @@ use super::record::of_packet;
 /// The selection of packets or messages of a pipeline.
 #[derive(Clone, Default)]
 pub(crate) struct Choice {
-    /// A packet must match all of them.
+    /// Filters that a packet must match, all of them.
     pub(crate) filters: Vec<Filter>,
-    /// Ports of DNS servers, where messages are wanted and not packets.
+    /// Ports of DNS servers if the pipeline has messages, `None` if it has packets.
     pub(crate) ports: Option<Vec<u16>>,
-    /// Queries, or responses, alone.
+    /// `true` selects only queries, `false` only responses.
     pub(crate) only_queries: Option<bool>,
 }
 
@@ -51,9 +51,9 @@ pub(crate) enum Task {
     Records,
     /// Sums, in any order.
     Sum(Groups),
-    /// When messages were sent, and what pairs them.
+    /// Times of messages, with the fingerprints that pair queries and responses.
     Times(Pairing),
-    /// Nothing: packets alone are picked, for the caller.
+    /// Only selects packets, for the caller.
     Pick,
 }
 
@@ -62,15 +62,15 @@ pub(crate) enum Task {
 pub(crate) struct GatherWorker {
     pub(crate) choice: Choice,
     pub(crate) task: Task,
-    /// As [`batches_between_reads`](gannet_pipeline::worker_pool::batches_between_reads) has it.
+    /// State of [`batches_between_reads`](gannet_pipeline::worker_pool::batches_between_reads).
     pub(crate) batches_between_reads: usize,
 }
 
-/// What becomes of a batch.
+/// The result for a batch.
 #[derive(Debug, Default)]
 pub(crate) struct Output {
     pub(crate) records: Records,
-    /// Places of packets for the caller.
+    /// Indexes of the packets that the caller must process.
     pub(crate) more: Vec<u32>,
     pub(crate) times: Vec<Sent>,
 }
