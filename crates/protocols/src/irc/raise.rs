@@ -3,6 +3,7 @@
 //! A command whose own event has no listener is raised as a request or a message.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 use gannet_base::Dir;
 use gannet_event::SetOf;
@@ -44,12 +45,10 @@ fn count_of(params: &[u8], names: &[&[u8]]) -> u64 {
     numbers.filter(|(_, name)| names.contains(name)).last().map_or(0, |(number, _)| count(number))
 }
 
-/// Words, each once.
+/// Words, each once, in the order in which they first come: the order of a table under seeds depends on it.
 fn set<'a>(words: impl IntoIterator<Item = &'a [u8]>) -> SetOf<&'a [u8]> {
-    let mut all: Vec<&[u8]> = words.into_iter().collect();
-    all.sort_unstable();
-    all.dedup();
-    SetOf(all)
+    let mut seen = HashSet::new();
+    SetOf(words.into_iter().filter(|word| seen.insert(*word)).collect())
 }
 
 /// Words as a text, without a colon at its beginning.
