@@ -162,7 +162,7 @@ impl Shard {
                     if tcp.misses_syn(from, segment) {
                         conn.set_side_unmatched(from);
                     }
-                    session.match_packet(conn, from, ip);
+                    session.note_packet(conn, from, ip);
                 }
             }
             let patience = conn.timeout();
@@ -170,6 +170,9 @@ impl Shard {
                 true => tcp.segment(conn, time, from, segment, &limits, session),
                 false => tcp.unobserved_segment(conn, time, from, segment, &limits, session),
             };
+            if observed {
+                session.match_noted(conn);
+            }
             if observed && conn.timeout() != patience {
                 // It is as long as scripts say.
                 let seconds = session.env.setting("tcp_inactivity_timeout", 0);

@@ -175,6 +175,8 @@ pub struct Env {
     pub(crate) inner_protocols: bool,
     /// The SYN of the current packet, where it is reported.
     pub syn: Option<crate::packet::events::SynPacket>,
+    /// The first packet of a side of a TCP connection, where signatures are to look at it.
+    pub(crate) first_packet: Option<Box<crate::stack::FirstPacket>>,
     /// Of connections, the analyzer that was removed last, where events have a listener: what it raises at its end is
     /// still to come.
     pub(crate) owed: UidMap<Tag>,
@@ -257,6 +259,7 @@ impl Env {
             assets: options.assets,
             inner_protocols: options.inner_protocols,
             syn: None,
+            first_packet: None,
             owed: UidMap::default(),
             has_handled: false,
             streams: ReportedStreams::default(),

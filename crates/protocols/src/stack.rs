@@ -42,6 +42,8 @@ use crate::violations::blames;
 use crate::violations::is_incomplete;
 use crate::violations::max_violations;
 
+pub(crate) use matching::FirstPacket;
+
 /// Sessions of people idle for long: seconds.
 const INTERACTIVE_TIMEOUT: u16 = 3600;
 /// Their ports.

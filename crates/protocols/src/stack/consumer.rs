@@ -112,6 +112,7 @@ impl tcp::Consumer for Session<'_> {
         if steps::wants_segments(self) {
             steps::raise(self, conn, step);
         }
+        self.match_noted(conn);
         if !segment.payload.is_empty() {
             self.before_data(conn);
         }
@@ -119,7 +120,9 @@ impl tcp::Consumer for Session<'_> {
 
     #[inline]
     fn wants_segment(&self, segment: &gannet_wire::Tcp<'_>) -> bool {
-        steps::wants_segments(self) || self.env.owes() && !segment.payload.is_empty()
+        steps::wants_segments(self)
+            || self.env.first_packet.is_some()
+            || self.env.owes() && !segment.payload.is_empty()
     }
 
     fn compares(&self) -> bool {

@@ -1,5 +1,6 @@
 //! Data that signatures of scripts look at.
 
+use gannet_base::Addr;
 use gannet_base::Dir;
 use gannet_event::Command;
 use gannet_event::ConnCommand;
@@ -17,6 +18,18 @@ use crate::packet::events::SignatureResume;
 const HEADERS: usize = 1024;
 /// Analyzers that signatures start for one part of the data.
 const STARTS: usize = 64;
+
+/// The first packet of a side.
+pub(crate) struct FirstPacket {
+    /// The originator when it came.
+    orig: (Addr, u16),
+    from: Dir,
+    version: u8,
+    header: Vec<u8>,
+    /// What is behind the headers of IP, up to a limit.
+    payload: Vec<u8>,
+    protocol: u8,
+}
 
 impl Session<'_> {
     /// Whether signatures look at packets.
@@ -45,6 +58,51 @@ impl Session<'_> {
             header: ip.header,
             payload,
             protocol: u64::from(ip.protocol),
+        });
+    }
+
+    /// The same of a segment of TCP: signatures look at its headers once the states of both sides are known, before
+    /// its data.
+    #[inline]
+    pub fn note_packet(&mut self, conn: &Conn, from: Dir, ip: &Ip<'_>) {
+        if !conn.is_matched(from) && !conn.is_side_unmatched(from) {
+            self.note_first_packet(conn, from, ip);
+        }
+    }
+
+    #[cold]
+    fn note_first_packet(&mut self, conn: &Conn, from: Dir, ip: &Ip<'_>) {
+        self.env.first_packet = Some(Box::new(FirstPacket {
+            orig: (conn.id.orig_h, conn.id.orig_p),
+            from,
+            version: ip.version,
+            header: ip.header.to_vec(),
+            payload: ip.payload[..ip.payload.len().min(HEADERS)].to_vec(),
+            protocol: ip.protocol,
+        }));
+    }
+
+    /// Signatures look at a noted packet.
+    #[inline]
+    pub fn match_noted(&mut self, conn: &mut Conn) {
+        if let Some(first) = self.env.first_packet.take() {
+            self.begin_matching_noted(conn, &first);
+        }
+    }
+
+    #[cold]
+    fn begin_matching_noted(&mut self, conn: &mut Conn, first: &FirstPacket) {
+        // Originator and responder may have been exchanged since.
+        let is_same = first.orig == (conn.id.orig_h, conn.id.orig_p);
+        let from = if is_same { first.from } else { first.from.other() };
+        conn.set_matched(from);
+        self.raise(conn, |c| SignaturePacket {
+            c,
+            is_orig: from.is_orig(),
+            version: u64::from(first.version),
+            header: &first.header,
+            payload: &first.payload,
+            protocol: u64::from(first.protocol),
         });
     }
 
