@@ -195,7 +195,7 @@ impl Shard {
             self.no_room_above(index, ip, "TCP", encapsulation);
         }
         if observed && !bad {
-            self.check_thresholds(index, from);
+            self.check_thresholds(index, from, u64::from(ip.total_len));
         }
         true
     }
@@ -350,7 +350,7 @@ impl Shard {
             }
         });
         if observed {
-            self.check_thresholds(index, from);
+            self.check_thresholds(index, from, u64::from(ip.total_len));
         }
         true
     }
@@ -451,6 +451,9 @@ impl Shard {
         if full {
             self.no_room_above(index, ip, "ICMP", encapsulation);
         }
+        if observed && !bad {
+            self.check_thresholds(index, from, u64::from(ip_bytes));
+        }
         true
     }
 
@@ -477,6 +480,9 @@ impl Shard {
         slot.conn.last = self.time;
         slot.conn.count_packet(from, ip.total_len);
         self.settle(index);
+        if self.env.logs.events.any() {
+            self.check_thresholds(index, from, u64::from(ip.total_len));
+        }
         if let Some(trail) = &mut self.trail {
             trail.push(UNKNOWN_TRANSPORT);
         }

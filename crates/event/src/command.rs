@@ -97,6 +97,8 @@ pub enum Command {
     PacketThresholds(Vec<u64>),
     /// Whether to discard a packet is asked for each one from now on.
     AskToDiscard,
+    /// All connections are watched ([`ConnCommand::Watch`]).
+    WatchAll,
     /// Checksums of packets from these networks are not verified.
     Unchecked(Vec<gannet_base::Subnet>),
     /// A limit or switch of the analysis, by the name of the script's option; switches are 0 or 1.

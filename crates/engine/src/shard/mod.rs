@@ -140,6 +140,8 @@ pub(crate) struct Shard {
     pub(crate) skipped: Vec<(u32, usize)>,
     /// Numbers of packets of which each connection is reported that has as many.
     pub(super) packet_thresholds: Vec<u64>,
+    /// Scripts look at connections again: each packet is reported.
+    pub(super) watches_all: bool,
     /// The link layer of the current packet, where events are raised.
     pub(crate) link: LinkState,
     /// VLAN tags of connections, where these distinguish them and scripts may name connections.
@@ -221,6 +223,7 @@ impl Shard {
             unchecked: Vec::new(),
             skipped: Vec::new(),
             packet_thresholds: Vec::new(),
+            watches_all: false,
             link: LinkState::default(),
             vlans: UidMap::default(),
             is_taken: false,
@@ -353,8 +356,8 @@ impl Shard {
         }
         self.walk_link::<EVENTS>(packet);
         if EVENTS && self.env.logs.events.any() {
-            self.raise_raw_packet(packet);
             self.raise_packet_done(packet);
+            self.raise_raw_packet(packet);
         }
         self.rest();
         if EVENTS && self.env.logs.events.any() {
