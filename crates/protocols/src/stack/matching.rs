@@ -92,10 +92,12 @@ impl Session<'_> {
 
     #[cold]
     fn begin_matching_noted(&mut self, conn: &mut Conn, first: &FirstPacket) {
-        // Originator and responder may have been exchanged since.
-        let is_same = first.orig == (conn.id.orig_h, conn.id.orig_p);
-        let from = if is_same { first.from } else { first.from.other() };
+        let from = first.from;
         conn.set_matched(from);
+        // A segment that exchanges originator and responder is no first one of a side, as in Zeek.
+        if first.orig != (conn.id.orig_h, conn.id.orig_p) {
+            return;
+        }
         self.raise(conn, |c| SignaturePacket {
             c,
             is_orig: from.is_orig(),
