@@ -26,3 +26,4 @@ mod support;
 mod tshark;
 mod zeek;
 mod zeek_options;
+mod zeek_traffic;

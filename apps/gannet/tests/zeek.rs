@@ -333,7 +333,7 @@ fn with_threads(code: &str, capture: &Path) -> (String, String, Option<i32>) {
 }
 
 /// The same over a trace.
-fn over_trace(trace: &Trace, code: &str) -> (String, String, Option<i32>) {
+pub(crate) fn over_trace(trace: &Trace, code: &str) -> (String, String, Option<i32>) {
     let s = Scratch::new("zeek-trace");
     with_threads(code, &s.file("trace.pcap", &crate::support::pcap(trace.frames())))
 }
@@ -884,7 +884,7 @@ fn identifiers_and_components_are_listed() {
 }
 
 /// What a script prints over one TCP connection to this port.
-fn over_connection(port: u16, exchange: &[(bool, &[u8])], code: &str) -> String {
+pub(crate) fn over_connection(port: u16, exchange: &[(bool, &[u8])], code: &str) -> String {
     let address = |n, port| SocketAddr::from(([10, 0, 0, n], port));
     let mut trace = Trace::new(Time::from_secs(1_000), 1);
     let mut tcp = trace.connect(address(1, 4_000), address(2, port));

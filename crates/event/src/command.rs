@@ -96,6 +96,8 @@ pub enum Command {
     PacketThresholds(Vec<u64>),
     /// Asks the listener for each following packet whether it is discarded.
     AskToDiscard,
+    /// Watches all connections ([`ConnCommand::Watch`]).
+    WatchAll,
     /// Disables checksum verification for packets from these networks.
     Unchecked(Vec<gannet_base::Subnet>),
     /// Sets a numeric or boolean (0 or 1) script option that the analysis uses.

@@ -176,6 +176,8 @@ pub struct Env {
     pub(crate) inner_protocols: bool,
     /// The SYN of the current packet, if an event reports it.
     pub syn: Option<crate::packet::events::SynPacket>,
+    /// The first packet of a side of a TCP connection, if signatures are to match it.
+    pub(crate) first_packet: Option<Box<crate::stack::FirstPacket>>,
     /// The analyzer that was removed last from each connection, if events have a listener: the
     /// events of its end are raised with the next data.
     pub(crate) unfinished: UidMap<Tag>,
@@ -258,6 +260,7 @@ impl Env {
             assets: options.assets,
             inner_protocols: options.inner_protocols,
             syn: None,
+            first_packet: None,
             unfinished: UidMap::default(),
             handlers_ran: false,
             streams: ReportedStreams::default(),

@@ -142,6 +142,9 @@ pub(crate) struct Shard {
     pub(crate) skipped: Vec<(u32, usize)>,
     /// Packet counts at which a connection is reported.
     pub(super) packet_thresholds: Vec<u64>,
+    /// Whether all connections are watched, for scripts that look up connections: each packet is
+    /// reported.
+    pub(super) watches_all: bool,
     /// Link layer data of the current packet, if events are raised.
     pub(crate) link: LinkState,
     /// VLAN tags of connections, if tags distinguish connections and scripts may refer to
@@ -228,6 +231,7 @@ impl Shard {
             unchecked: Vec::new(),
             skipped: Vec::new(),
             packet_thresholds: Vec::new(),
+            watches_all: false,
             link: LinkState::default(),
             vlans: UidMap::default(),
             is_taken: false,
@@ -362,8 +366,8 @@ impl Shard {
         }
         self.dissect_link::<EVENTS>(packet);
         if EVENTS && self.env.logs.events.any() {
-            self.raise_raw_packet(packet);
             self.raise_packet_done(packet);
+            self.raise_raw_packet(packet);
         }
         self.update_wake();
         if EVENTS && self.env.logs.events.any() {

@@ -154,6 +154,7 @@ impl Env {
             | Command::File { .. }
             | Command::Filter(_)
             | Command::AskToDiscard
+            | Command::WatchAll
             | Command::PacketThresholds(_)
             | Command::SkipBytes { .. }
             | Command::Unchecked(_)

@@ -3,6 +3,7 @@
 //! A command without a listener for its own event is raised as `irc_request` or `irc_message`.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 use gannet_base::Dir;
 use gannet_event::SetOf;
@@ -44,12 +45,10 @@ fn count_of(params: &[u8], names: &[&[u8]]) -> u64 {
     numbers.filter(|(_, name)| names.contains(name)).last().map_or(0, |(number, _)| count(number))
 }
 
-/// Sorts words and removes duplicates.
+/// The distinct words in the order of their first occurrence, on which the order of a table with seeds depends.
 fn set<'a>(words: impl IntoIterator<Item = &'a [u8]>) -> SetOf<&'a [u8]> {
-    let mut all: Vec<&[u8]> = words.into_iter().collect();
-    all.sort_unstable();
-    all.dedup();
-    SetOf(all)
+    let mut seen = HashSet::new();
+    SetOf(words.into_iter().filter(|word| seen.insert(*word)).collect())
 }
 
 /// Joins words to a text without a leading colon.

@@ -113,6 +113,7 @@ impl tcp::Consumer for Session<'_> {
         if steps::wants_segments(self) {
             steps::raise(self, conn, step);
         }
+        self.match_noted(conn);
         if !segment.payload.is_empty() {
             self.before_data(conn);
         }
@@ -120,7 +121,9 @@ impl tcp::Consumer for Session<'_> {
 
     #[inline]
     fn wants_segment(&self, segment: &gannet_wire::Tcp<'_>) -> bool {
-        steps::wants_segments(self) || self.env.has_unfinished() && !segment.payload.is_empty()
+        steps::wants_segments(self)
+            || self.env.first_packet.is_some()
+            || self.env.has_unfinished() && !segment.payload.is_empty()
     }
 
     fn compares(&self) -> bool {

@@ -1,5 +1,6 @@
 //! Delivers data to signatures of scripts.
 
+use gannet_base::Addr;
 use gannet_base::Dir;
 use gannet_event::Command;
 use gannet_event::ConnCommand;
@@ -17,6 +18,18 @@ use crate::packet::events::SignatureResume;
 const MAX_HEADER_BYTES: usize = 1024;
 /// Maximum number of analyzers that signatures start for one part of the data.
 const MAX_STARTS_PER_DATA: usize = 64;
+
+/// The first TCP segment of a side, stored until its headers are matched.
+pub(crate) struct FirstPacket {
+    /// Originator of the connection when the segment was captured.
+    orig: (Addr, u16),
+    from: Dir,
+    version: u8,
+    header: Vec<u8>,
+    /// Bytes after the IP headers, at most [`MAX_HEADER_BYTES`].
+    payload: Vec<u8>,
+    protocol: u8,
+}
 
 impl Session<'_> {
     /// Whether there are signatures that match packets.
@@ -45,6 +58,53 @@ impl Session<'_> {
             header: ip.header,
             payload,
             protocol: u64::from(ip.protocol),
+        });
+    }
+
+    /// Like [`match_packet`](Self::match_packet) for a TCP segment: signatures match its headers when the states of both
+    /// sides are known, before its data.
+    #[inline]
+    pub fn note_packet(&mut self, conn: &Conn, from: Dir, ip: &Ip<'_>) {
+        if !conn.is_matched(from) && !conn.is_side_unmatched(from) {
+            self.note_first_packet(conn, from, ip);
+        }
+    }
+
+    #[cold]
+    fn note_first_packet(&mut self, conn: &Conn, from: Dir, ip: &Ip<'_>) {
+        self.env.first_packet = Some(Box::new(FirstPacket {
+            orig: (conn.id.orig_h, conn.id.orig_p),
+            from,
+            version: ip.version,
+            header: ip.header.to_vec(),
+            payload: ip.payload[..ip.payload.len().min(MAX_HEADER_BYTES)].to_vec(),
+            protocol: ip.protocol,
+        }));
+    }
+
+    /// Matches the headers of a noted segment.
+    #[inline]
+    pub fn match_noted(&mut self, conn: &mut Conn) {
+        if let Some(first) = self.env.first_packet.take() {
+            self.begin_matching_noted(conn, &first);
+        }
+    }
+
+    #[cold]
+    fn begin_matching_noted(&mut self, conn: &mut Conn, first: &FirstPacket) {
+        let from = first.from;
+        conn.set_matched(from);
+        // A segment that exchanges originator and responder is not matched, as in Zeek.
+        if first.orig != (conn.id.orig_h, conn.id.orig_p) {
+            return;
+        }
+        self.raise(conn, |c| SignaturePacket {
+            c,
+            is_orig: from.is_orig(),
+            version: u64::from(first.version),
+            header: &first.header,
+            payload: &first.payload,
+            protocol: u64::from(first.protocol),
         });
     }
 

@@ -31,6 +31,8 @@ pub(crate) struct Known {
     pub(crate) ip_proto: u8,
     /// Whether its packets are reported, because scripts look at it again.
     pub(crate) is_watched: bool,
+    /// The capture ended, and the connection with it: it is known until the run ends, and has no analyzers any more.
+    pub(crate) is_over: bool,
 }
 
 /// What scripts asked or set of a connection: of few.
@@ -75,6 +77,7 @@ impl Known {
             proto: state.proto,
             ip_proto: state.ip_proto,
             is_watched: false,
+            is_over: false,
         }
     }
 

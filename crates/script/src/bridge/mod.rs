@@ -41,6 +41,7 @@ mod conn_plan;
 mod counts;
 mod decide;
 mod event_route;
+mod file_analyzers;
 mod interest;
 mod kept;
 mod known;
@@ -340,6 +341,7 @@ impl Listener for Handlers {
         RUN.with_borrow_mut(|run| {
             let Some(run) = run else { return };
             to.append(&mut run.machine.state.traffic.commands);
+            run.machine.state.traffic.file_analyzers.change();
             if run.stop.is_some() || run.machine.stop_requested {
                 to.push(Command::Stop);
             }
@@ -417,6 +419,7 @@ impl Run {
         match route.kind {
             Kind::InputEnds => {
                 self.over = true;
+                self.states.is_over = true;
                 vm.m.state.traffic.packet = None;
                 if vm.m.state.traffic.reads {
                     let path = Value::string(&vm.m.state.traffic.capture);
@@ -499,6 +502,7 @@ impl Run {
         vm.queue_event_of(plan.func, args, uid, analyzer);
         if route.kind == Kind::FileBegins {
             // Their handlers decide what is reported next.
+            self.states.forget(&mut vm.m.state.traffic);
             vm.drain()?;
             self.states.refresh_again();
         }

@@ -26,13 +26,15 @@ pub(super) struct States {
     file_plan: Option<FilePlan>,
     /// What ends with this drain.
     gone: Vec<Removed>,
+    /// The capture ended: connections that end are known until the run ends, as in Zeek.
+    pub(super) is_over: bool,
     /// Records that are up to date with events of this version, each at the index of its connection.
     shown: (u64, Vec<Option<Rc<Record>>>),
 }
 
 enum Removed {
-    /// Also with its ends before they were exchanged.
-    Connection(Uid, Key, Option<Key>),
+    /// Also with its ends before they were exchanged, and whether a timer of its own ends it.
+    Connection(Uid, Key, Option<Key>, bool),
     File(Uid),
 }
 
@@ -124,7 +126,8 @@ impl States {
             "connection_state_remove" => {
                 if let Some(state) = first_connection(event) {
                     let key = key(traffic, state);
-                    self.gone.push(Removed::Connection(state.uid, key, before(&key, state)));
+                    let before = before(&key, state);
+                    self.gone.push(Removed::Connection(state.uid, key, before, has_timer(state)));
                 }
             }
             "file_state_remove" => {
@@ -141,18 +144,24 @@ impl States {
         self.refresh_again();
         for gone in self.gone.drain(..) {
             match gone {
-                Removed::Connection(uid, id, before) => {
+                Removed::Connection(uid, id, before, has_timer) => {
                     self.displaced.remove(&uid);
                     traffic.recordings.forget(uid);
                     // The same addresses and ports may have another connection by now.
                     for id in [Some(id), before].into_iter().flatten() {
-                        if traffic.conns.get(&id).is_some_and(|known| known.uid == uid) {
+                        if self.is_over && !has_timer {
+                            let known = traffic.conns.get_mut(&id);
+                            if let Some(known) = known.filter(|known| known.uid == uid) {
+                                known.is_over = true;
+                            }
+                        } else if traffic.conns.get(&id).is_some_and(|known| known.uid == uid) {
                             traffic.conns.remove(&id);
                         }
                     }
                 }
                 Removed::File(uid) => {
                     traffic.listening.forget(uid);
+                    traffic.file_analyzers.forget(uid);
                     let name = self.files.remove(&uid).and_then(|record| {
                         let place = self.file_plan.as_ref()?.places[0]?;
                         Some(record.get(place))
@@ -411,6 +420,22 @@ impl States {
         };
         plan.refresh(vm, &record, state)?;
         Ok(Value::Record(record))
+    }
+}
+
+/// Whether a connection that ends with the capture is ended by a timer of its own, which Zeek lets fire at the end: those of DNS,
+/// of attempts and of resets.
+fn has_timer(state: &ConnState) -> bool {
+    const DNS: [u16; 4] = [53, 137, 5353, 5355];
+    /// Zeek's numbers of the states of sides.
+    const INACTIVE: u8 = 0;
+    const SYN_SENT: u8 = 1;
+    const RESET: u8 = 6;
+    let states = [0, 1].map(|side: usize| state.ends[side].state);
+    match state.proto {
+        Proto::Udp => DNS.contains(&state.id.resp_p) || DNS.contains(&state.id.orig_p),
+        Proto::Tcp => states == [SYN_SENT, INACTIVE] || states.contains(&RESET),
+        _ => false,
     }
 }
 

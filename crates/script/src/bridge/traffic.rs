@@ -76,6 +76,8 @@ pub struct Traffic {
     pub(crate) login_texts: super::decide::LoginTexts,
     /// What scripts want of the contents of files.
     pub(crate) listening: super::listening::Listening,
+    /// Analyzers that scripts added to files.
+    pub(crate) file_analyzers: super::file_analyzers::FileAnalyzers,
     /// Files whose analysis scripts ended: nothing more is reported of them.
     pub(crate) stopped: std::collections::HashSet<Uid>,
     /// Files to which scripts write streams.

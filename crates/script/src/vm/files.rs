@@ -104,6 +104,13 @@ impl Output {
         Ok(())
     }
 
+    /// The process's own standard error, with the name that Zeek gives it.
+    pub(crate) fn standard_error(&self, now: f64) -> Rc<FileValue> {
+        let file = FileValue::closed("-", now);
+        *file.sink.borrow_mut() = Some(FileSink::Stderr);
+        file
+    }
+
     /// Opens a file: `/dev/stdout` and `/dev/stderr` are the process's own.
     ///
     /// # Errors
