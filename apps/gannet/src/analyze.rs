@@ -32,7 +32,7 @@ use crate::extract::ToFolder;
 use crate::formats::Formats;
 use crate::formats::LeftOut;
 use crate::index::Indexing;
-use crate::index::warn_of_forgotten;
+use crate::index::warn_of_missing_fragments;
 use crate::left_out;
 use crate::limits;
 use crate::memory;
@@ -774,7 +774,7 @@ fn analyse(
         match indexing.write() {
             Ok(built) => {
                 let capture = index.unwrap_or(Path::new(""));
-                warn_of_forgotten(built.forgotten, capture, |text| words.warning(text));
+                warn_of_missing_fragments(built.forgotten, capture, |text| words.warning(text));
             }
             Err(error) => {
                 words.error(&error);

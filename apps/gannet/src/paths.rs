@@ -222,12 +222,12 @@ mod tests {
     }
 
     #[test]
-    fn a_capture_in_the_way_is_left_alone() {
+    fn a_folder_of_logs_is_not_named_like_a_capture() {
         let folder = std::env::temp_dir().join(format!("gannet-paths-{}", std::process::id()));
         fs::create_dir_all(folder.join("b")).unwrap();
         fs::write(folder.join("day"), "").unwrap();
         fs::write(folder.join("b/x"), "").unwrap();
-        // The index of a capture is none itself.
+        // An index is not a capture.
         fs::create_dir_all(folder.join("day.gannet")).unwrap();
         fs::write(folder.join("day.gannet/packets"), "").unwrap();
         let day = FoundFile { path: "day".into(), named: true, below: "day".into() };

@@ -101,7 +101,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let mut report = String::new();
     for (link_type, suite) in &types {
         match suite {
-            Ok(suite) => suite.tell(*link_type, &mut report),
+            Ok(suite) => suite.write_summary(*link_type, &mut report),
             Err(error) => {
                 terminal.warning(&format_args!("packets of link type {link_type}: {error}"));
             }
@@ -210,7 +210,7 @@ impl Suite {
         report
     }
 
-    fn tell(&self, link_type: u16, report: &mut String) {
+    fn write_summary(&self, link_type: u16, report: &mut String) {
         let _ = writeln!(report, "link type {link_type}:");
         let _ = writeln!(
             report,

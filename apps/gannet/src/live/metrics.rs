@@ -25,7 +25,7 @@ pub(crate) fn serve(listener: TcpListener, latest: Latest) -> io::Result<()> {
     let serve = move || {
         for client in listener.incoming() {
             match client {
-                // An answer that cannot be written needs no report.
+                // Errors are ignored: the client has closed the connection.
                 Ok(client) => answer(client, &latest).unwrap_or_default(),
                 Err(_) => thread::sleep(Duration::from_millis(100)),
             }

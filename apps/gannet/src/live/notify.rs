@@ -45,7 +45,7 @@ impl Manager {
         }
     }
 
-    /// Notifies that the service stopping.
+    /// Notifies that the service is stopping.
     pub(crate) fn stopping(&self) {
         self.send("STOPPING=1");
     }

@@ -164,7 +164,7 @@ fn rows_where(
         ..gannet_engine::Options::default()
     };
     let rows = |paths: &[PathBuf]| {
-        crate::sql::wanted(paths, analysis.clone(), &args.log, condition, terminal)
+        crate::sql::select_packets(paths, analysis.clone(), &args.log, condition, terminal)
     };
     let (write, count) = (args.write.as_deref(), args.count);
     let nothing = format!("no row of {} has {condition}", args.log);

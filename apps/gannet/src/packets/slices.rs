@@ -24,7 +24,7 @@ use gannet_wire::Transport;
 use super::line::Printer;
 use super::messages::Segments;
 use crate::filter::like;
-use crate::index::warn_of_forgotten;
+use crate::index::warn_of_missing_fragments;
 use crate::outcome::Outcome;
 use crate::paths;
 use crate::paths::FoundFile;
@@ -292,7 +292,7 @@ fn slice<'w>(
 ) -> Result<BTreeSet<&'w str>, Stopped> {
     let mut index = Index::open(file)?;
     analysis.map_or(Ok(()), |analysis| index.check(analysis))?;
-    warn_of_forgotten(index.forgotten(), file, |text| terminal.warning(text));
+    warn_of_missing_fragments(index.forgotten(), file, |text| terminal.warning(text));
     let mut numbers = Vec::new();
     // For each packet that may belong to a request, the selections it may belong to.
     let mut requests: HashMap<u64, Vec<&PacketSelection>> = HashMap::new();

@@ -213,9 +213,9 @@ enum LexicalContext {
     /// Inside quotes of this kind.
     Quotes(char),
     /// Inside a comment to the end of the line.
-    Line,
+    LineComment,
     /// Inside a comment between `/*` and `*/`.
-    Comment,
+    BlockComment,
 }
 
 /// Splits text at semicolons outside of quotes and comments. Returns the complete queries, and the text after the last
@@ -227,11 +227,11 @@ pub(super) fn statements(text: &str) -> (Vec<String>, String) {
         let ends = c == ';' && inside == LexicalContext::Query;
         inside = match (inside, c) {
             (LexicalContext::Query, '\'' | '"') => LexicalContext::Quotes(c),
-            (LexicalContext::Query, '-') if current.ends_with('-') => LexicalContext::Line,
-            (LexicalContext::Query, '*') if current.ends_with('/') => LexicalContext::Comment,
+            (LexicalContext::Query, '-') if current.ends_with('-') => LexicalContext::LineComment,
+            (LexicalContext::Query, '*') if current.ends_with('/') => LexicalContext::BlockComment,
             (LexicalContext::Quotes(open), c) if open == c => LexicalContext::Query,
-            (LexicalContext::Line, '\n') => LexicalContext::Query,
-            (LexicalContext::Comment, '/') if current.ends_with('*') => LexicalContext::Query,
+            (LexicalContext::LineComment, '\n') => LexicalContext::Query,
+            (LexicalContext::BlockComment, '/') if current.ends_with('*') => LexicalContext::Query,
             (inside, _) => inside,
         };
         if !ends {
@@ -242,7 +242,7 @@ pub(super) fn statements(text: &str) -> (Vec<String>, String) {
             queries.push(std::mem::take(&mut current).trim().to_owned());
         }
     }
-    // A rest of comments only is no query.
+    // Text that has only comments is not a query.
     let rest = if is_comment(&current) { String::new() } else { current.trim().to_owned() };
     (queries, rest)
 }

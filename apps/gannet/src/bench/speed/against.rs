@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn suffixes_tell_of_compression() {
+    fn suffixes_name_the_compression() {
         assert_eq!(compression("day.pcap.zst"), Some("zstd"));
         assert_eq!(compression("day.pcap"), None);
     }

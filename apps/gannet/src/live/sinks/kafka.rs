@@ -336,17 +336,17 @@ mod tests {
         partitions.iter().map(|partition| kafka.runtime.block_on(read(partition))).collect()
     }
 
-    /// Rows, while the broker is killed and started again, twice: `GANNET_KAFKA_ROWS` says how many, `GANNET_KAFKA_AWAY`
-    /// for how many seconds it is away.
+    /// Sends rows while the broker is killed and started again, twice. `GANNET_KAFKA_ROWS` sets the number of rows,
+    /// `GANNET_KAFKA_AWAY` the seconds until the broker starts again.
     #[test]
     fn no_row_is_missing_when_the_broker_starts_again() {
         let Some(mut broker) = Broker::prepare() else {
             eprintln!("skipped: $GANNET_KAFKA names no folder with the jars of Kafka");
             return;
         };
-        let asked = |name: &str| std::env::var(name).ok().and_then(|n| n.parse().ok());
-        let count = asked("GANNET_KAFKA_ROWS").unwrap_or(100_000_usize);
-        let away = Duration::from_secs(asked("GANNET_KAFKA_AWAY").unwrap_or(2) as u64);
+        let number_of = |name: &str| std::env::var(name).ok().and_then(|n| n.parse().ok());
+        let count = number_of("GANNET_KAFKA_ROWS").unwrap_or(100_000_usize);
+        let away = Duration::from_secs(number_of("GANNET_KAFKA_AWAY").unwrap_or(2) as u64);
         let options = KafkaOptions {
             brokers: format!("127.0.0.1:{}", broker.port),
             topic: "zeek.{log}".into(),
@@ -373,7 +373,7 @@ mod tests {
                 broker.start();
             }
         }
-        // One that no broker takes.
+        // A row that exceeds the maximum length of the broker.
         let long = "x".repeat(2 << 20).into_bytes();
         let noise: Vec<u8> =
             long.iter().zip(0_u32..).map(|(_, n)| murmur2(&n.to_le_bytes()) as u8).collect();

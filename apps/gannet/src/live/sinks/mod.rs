@@ -157,7 +157,7 @@ pub(crate) struct SinkCounts {
 /// Options of the spool, which stores rows while a target is unavailable.
 #[derive(Clone, Debug)]
 pub(crate) struct SpoolOptions {
-    /// The folder, in which each sink has a folder of its shared.
+    /// The folder, in which each sink has a folder of its own.
     pub(crate) folder: PathBuf,
     /// Maximum number of bytes of each sink.
     pub(crate) limit: u64,
