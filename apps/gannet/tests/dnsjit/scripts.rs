@@ -132,7 +132,7 @@ fn a_live_capture_sees_what_goes_over_the_loopback() {
     let mut seen = false;
     let mut ended = None;
     while !seen && ended.is_none() && begun.elapsed() < Duration::from_secs(10) {
-        // What the script prints comes in pieces of some kilobytes.
+        // The output of the script is buffered until it has some kilobytes.
         for _ in 0..200 {
             socket.send_to(QUERY, "127.0.0.1:9").unwrap_or_default();
         }
