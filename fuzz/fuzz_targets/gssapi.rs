@@ -1,4 +1,4 @@
-//! Tokens of GSSAPI, and the logins in them.
+//! GSSAPI tokens, and the authentication messages in them.
 #![no_main]
 
 use gannet_protocols::gssapi::message;

@@ -577,6 +577,7 @@ impl Run {
                 Err(error) => self.terminal.warning(&format_args!("skipped {error}")),
             }
         }
+        folders.report(&self.terminal);
         Ok(outcome)
     }
 
@@ -629,6 +630,7 @@ impl Run {
                 anyhow::Ok(())
             },
         )?;
+        folders.report(terminal);
         Ok(stop.requested().unwrap_or(outcome))
     }
 
@@ -722,8 +724,8 @@ fn analyse(
             rows = Some(Lines { tap, rows: Tapped::default(), text: Vec::new() });
         }
     }
-    for error in stream.skipped() {
-        words.warning(&format_args!("skipped {error}"));
+    for warning in paths::warnings(&stream) {
+        words.warning(&warning);
     }
     stream.set_unpack_threads(options.threads);
     if options.threads > 1 {

@@ -114,7 +114,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         }
     }
     let stop = Stop::on_signals().context("signals")?;
-    let ring = match RingOptions::of_bytes(args.ring_size) {
+    let ring = match RingOptions::with_size(args.ring_size) {
         Ok(ring) => RingOptions { promiscuous: !args.no_promiscuous, ..ring },
         Err(error) => return refused(&error),
     };

@@ -120,6 +120,7 @@ impl Source for Captures {
             self.filter = Some(filter);
         }
         let stop = Stop::on_signals().map_err(|error| error.to_string())?;
+        stop.explain();
         let packets = if let Some(interface) = &options.interface {
             open_interface(interface, options.filter.as_deref())?
         } else if options.capture.is_none() {

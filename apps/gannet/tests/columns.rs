@@ -207,7 +207,12 @@ fn a_plan_that_cannot_be_read_is_named() {
     for (plan, number, words) in [
         ("missing.json", "0", "error: missing.json: No such file or directory"),
         ("cut.json", "0", "error: not a valid plan: cut.json: EOF while parsing"),
-        ("plan.json", "1", "error: not a valid number of a task: give one from 0 to 0"),
+        ("sample.pcap", "0", "error: not a valid plan: sample.pcap: it is no text"),
+        (
+            "plan.json",
+            "1",
+            "error: not a valid number of a task: 1 is given, and the plan has one task, 0",
+        ),
     ] {
         let mut command = gannet();
         let run = Run::of(command.current_dir(s.path("")).args(["run-task", plan, number]));

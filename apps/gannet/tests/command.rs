@@ -170,6 +170,28 @@ fn several_files_are_one_stream() {
 }
 
 #[test]
+fn a_file_under_two_paths_is_reported() {
+    let s = Scratch::new("repeated");
+    let day = s.file("day/a.pcap", &sample());
+    let folder = s.path("day");
+    let expected = format!(
+        "warning: {} is given more than once: its packets are read again each time\n",
+        day.display()
+    );
+    let out = s.path("out");
+    let args: [&[&str]; 4] = [
+        &["analyze", "-o", out.to_str().unwrap()],
+        &["events"],
+        &["packets"],
+        &["filter", "-c", ""],
+    ];
+    for args in args {
+        let run = Run::of(gannet().args(args).args([day.as_path(), folder.as_path()]));
+        assert_eq!((run.code, run.stderr.as_str()), (0, expected.as_str()), "{args:?}");
+    }
+}
+
+#[test]
 fn each_file_has_a_folder_and_bad_ones_do_not_stop_the_rest() {
     let s = Scratch::new("each");
     let good = s.file("a/day.pcap", &sample());
@@ -184,9 +206,19 @@ fn each_file_has_a_folder_and_bad_ones_do_not_stop_the_rest() {
     assert_eq!(s.read("out/day/conn.log"), s.read("out/night/conn.log"));
     assert!(s.read("out/day-2/conn.log").len() < s.read("out/day/conn.log").len());
     let lines: Vec<_> = run.stderr.lines().collect();
-    assert_eq!(lines.len(), 2, "{lines:?}");
+    assert_eq!(lines.len(), 3, "{lines:?}");
     assert!(lines[0].contains("letter.pcap: not a capture"), "{lines:?}");
     assert!(lines[1].contains("c/day.pcap: cut short in packet"), "{lines:?}");
+    let folder = |name: &str| out.join(name).display().to_string();
+    assert_eq!(
+        lines[2],
+        format!(
+            "note: {}: its logs are in {}, since {} is taken",
+            cut.display(),
+            folder("day-2"),
+            folder("day")
+        )
+    );
 }
 
 #[test]

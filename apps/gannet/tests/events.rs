@@ -71,6 +71,10 @@ fn an_unknown_name_is_refused() {
     assert_eq!(output.status.code(), Some(2));
     let says = String::from_utf8(output.stderr).unwrap();
     assert!(says.contains("no event is named 'dns_reqest'"), "{says}");
+    assert!(says.contains("hint: did you mean dns_request?"), "{says}");
+    let output = events(&["--only", "nothing_*", SAMPLE]);
+    let says = String::from_utf8(output.stderr).unwrap();
+    assert!(says.contains("hint: gannet events --list prints all names"), "{says}");
 }
 
 #[cfg(target_os = "linux")]

@@ -42,6 +42,12 @@ fn an_invalid_filter_is_marked_at_the_error() {
     let run = Run::of(gannet().args(["filter", "-c"]).arg(&capture).arg("udp"));
     assert_eq!(run.code, 2);
     assert!(run.stderr.contains("the filter comes first"), "{}", run.stderr);
+    // No filter at all.
+    for command in [&["filter"][..], &["filter", "verify"]] {
+        let run = Run::of(gannet().args(command).arg(&capture));
+        assert_eq!(run.code, 2);
+        assert!(run.stderr.contains("is in the place of the filter"), "{}", run.stderr);
+    }
 }
 
 #[test]

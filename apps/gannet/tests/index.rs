@@ -75,6 +75,7 @@ fn a_missing_index_uid_or_capture_is_reported() {
     let none = run(&["packets", "--uid", "Cx", name]);
     assert_eq!(none.code, 2);
     assert!(none.stderr.contains("no capture has packets of Cx"), "{}", none.stderr);
+    assert!(none.stderr.contains("hint: uids are those of logs made with"), "{}", none.stderr);
     fs::write(&source, &sample()[..1_000]).unwrap();
     let unfit = run(&["packets", "--uid", "Cx", name]);
     assert_eq!(unfit.code, 2);

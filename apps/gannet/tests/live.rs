@@ -568,6 +568,32 @@ fn messages_are_json_objects_for_programs() {
 }
 
 #[test]
+fn rows_that_no_target_takes_are_reported_without_a_table_too() {
+    let Some(link) = Link::new() else { return };
+    let sample = support::sample();
+    for args in [&["--log-format", "json"][..], &["-q"]] {
+        let s = Scratch::new("live-not-sent");
+        let sample = s.file("sample.pcap", &sample);
+        let closed = format!("unix:{}", s.path("closed.sock").display());
+        let mut command = link.gannet();
+        command.args(["analyze", "-i", "vb", "-t", "1", "-o"]).arg(s.path("live"));
+        command
+            .args(args)
+            .args(["--to", &closed])
+            .stderr(fs::File::create(s.path("words")).unwrap());
+        let live = Live { child: command.spawn().unwrap(), words: s.path("words") };
+        // With `-q` no message says that the capture has begun.
+        wait(|| {
+            link.send(&sample, &[]);
+            s.path("live/dns.log").exists()
+        });
+        let words = live.end();
+        let count = words.lines().filter(|line| line.contains("rows were not sent")).count();
+        assert_eq!(count, 1, "{words}");
+    }
+}
+
+#[test]
 fn metrics_are_served() {
     let Some(link) = Link::new() else { return };
     let s = Scratch::new("live-metrics");

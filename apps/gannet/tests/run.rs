@@ -34,6 +34,13 @@ fn prints(text: &str) -> String {
     run.stdout
 }
 
+#[test]
+fn a_capture_in_the_place_of_the_script_has_a_hint() {
+    let run = Run::of(gannet().args(["run", SAMPLE, "top.lua"]));
+    assert_eq!(run.code, 2);
+    assert!(run.stderr.contains("is a capture: gannet run SCRIPT"), "{}", run.stderr);
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn output_that_cannot_be_written_is_an_error() {

@@ -216,6 +216,25 @@ fn a_script_that_writes_nothing_ends_at_once() {
 }
 
 #[test]
+fn a_script_that_loops_ends_with_the_second_signal_and_the_first_one_says_so() {
+    use std::io::BufRead as _;
+    let s = Scratch::new("zeek-loop");
+    let input = s.file("sample.pcap", &sample());
+    let code = "event zeek_init() { print \"on\"; flush_all(); while ( T ) { } }";
+    let mut child = gannet();
+    child.args(["zeek", "-b", "-e", code, "-r"]).arg(input).current_dir(s.path(""));
+    let mut child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut on = [0; 3];
+    std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut on).unwrap();
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    let words = std::io::BufReader::new(child.stderr.take().unwrap()).lines();
+    let mut words = words.map(Result::unwrap);
+    assert!(words.any(|line| line.ends_with("another signal ends it at once")));
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(143));
+}
+
+#[test]
 fn signals_complete_the_logs() {
     for (signal, code) in [(Signal::TERM, 143), (Signal::HUP, 129), (Signal::INT, 130)] {
         let s = Scratch::new(&format!("signal-{code}"));

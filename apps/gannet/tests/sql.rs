@@ -111,6 +111,43 @@ fn errors_point_at_the_place_and_damage_has_a_code() {
 }
 
 #[test]
+fn what_is_no_capture_and_no_log_is_named() {
+    let s = Scratch::new("sql-no-log");
+    fs::create_dir(s.path("empty")).unwrap();
+    s.file("notes.txt", b"a,b\n1,2\n");
+    for (path, words) in [
+        ("empty", "error: empty: a folder without captures and logs\n"),
+        ("notes.txt", "error: notes.txt: text that is no log: logs are TSV with Zeek's header"),
+        ("*.pcap", "error: *.pcap: no file matches this pattern\n"),
+    ] {
+        let mut command = gannet();
+        command.current_dir(s.path("")).args(["sql", "SELECT count(*) FROM conn", path]);
+        let run = Run::of(&mut command);
+        assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{path}");
+        assert!(run.stderr.starts_with(words), "{}", run.stderr);
+    }
+    let cut = run(&["sql", "SELECT 1 FROM conn WHERE"]);
+    assert_eq!(cut.stderr, "error: the query ends where an expression is expected\n");
+}
+
+#[test]
+fn commands_of_the_prompt_need_no_quotes() {
+    let s = Scratch::new("sql-commands");
+    let source = s.file("sample.pcap", &sample());
+    let name = source.to_str().unwrap();
+    let quoted = run(&["sql", ".schema conn", name]);
+    let plain = run(&["sql", ".schema", "conn", name]);
+    assert_eq!((plain.code, plain.stderr.as_str()), (0, ""));
+    assert!(plain.stdout == quoted.stdout && plain.stdout.starts_with("ts "), "{}", plain.stdout);
+    let wrong = run(&["sql", ".scheme", name]);
+    assert!(wrong.stderr.starts_with("error: no command is named '.scheme'"), "{}", wrong.stderr);
+    assert_eq!(wrong.code, 2);
+    let wrong = run(&["sql", ".schema con", name]);
+    assert!(wrong.stderr.contains("did you mean conn?"), "{}", wrong.stderr);
+    assert_eq!(wrong.code, 2);
+}
+
+#[test]
 fn a_query_without_enough_memory_has_a_code() {
     let s = Scratch::new("sql-memory");
     let out = s.path("answer.csv");
@@ -195,9 +232,7 @@ fn rows_of_several_captures_lead_to_packets_of_their_own_capture() {
     let other = run(&["packets", "--where", "service = 'dns'", name]);
     assert!(
         other.code == 2
-            && other
-                .stderr
-                .contains("was made with --seed 7, and what is asked for with no options"),
+            && other.stderr.contains("was made with --seed 7, and this analysis uses no options"),
         "{}",
         other.stderr
     );

@@ -40,7 +40,7 @@ pub fn mention_end(sinks: &mut Sinks, conn: &Conn) {
 pub fn raise_at_end<E: Event>(sinks: &mut Sinks, conn: &Conn, make: impl FnOnce(Connection) -> E) {
     let c = mention_unless_known(sinks, conn);
     sinks.events.raise(&make(c));
-    sinks.events.as_at_end(c);
+    sinks.events.show_end(c);
     mention_end(sinks, conn);
 }
 

@@ -166,7 +166,7 @@ impl Tunnels {
         if !logs.events.wants::<WatchedConnection>()
             && let Some(outer) = tunnel.uid.and_then(|uid| logs.events.known_connection(uid))
         {
-            logs.events.at_end_behind(outer);
+            logs.events.show_end_after(outer);
         }
         true
     }

@@ -167,7 +167,7 @@ impl Sensor {
         let manager = Manager::from_environment();
         fs::create_dir_all(out).with_context(|| out.display().to_string())?;
 
-        let ring = RingOptions::of_bytes(args.ring_size).map_err(usage)?;
+        let ring = RingOptions::with_size(args.ring_size).map_err(usage)?;
         let ring = RingOptions { promiscuous: !args.no_promiscuous, ..ring };
         let has_threads = options.threads > 1;
         let batch_packets =
@@ -381,8 +381,8 @@ impl Sensor {
             self.statistics();
         }
         self.latest.set(&self.snapshot);
-        for words in self.losses.take_words() {
-            tracing::warn!("{words}");
+        for message in self.losses.take_messages() {
+            tracing::warn!("{message}");
         }
         self.links();
         self.manager.ping_watchdog();
@@ -509,8 +509,8 @@ impl Sensor {
             snapshot.sinks.push(sink.counts());
         }
         snapshot.discarded = losses.rows();
-        for words in losses.take_words() {
-            tracing::warn!("{words}");
+        for message in losses.take_messages() {
+            tracing::warn!("{message}");
         }
         let (statistics, counts) = finished?;
         let mut tally = Tally::default();
@@ -521,6 +521,8 @@ impl Sensor {
             let counts = tally.to_string();
             // If standard error is closed, the table cannot be printed.
             let _ = writeln!(std::io::stderr(), "{snapshot}{}", counts.trim_end());
+        } else {
+            snapshot.report_losses();
         }
         if !snapshot.discarded.is_empty() {
             return Ok(Outcome::Failed);

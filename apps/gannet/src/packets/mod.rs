@@ -22,6 +22,7 @@ use gannet_filter::Filter;
 use crate::names::System;
 use crate::out;
 use crate::outcome::Outcome;
+use crate::paths;
 use crate::stdin;
 use crate::stdin::Live;
 use crate::stop::Stop;
@@ -253,8 +254,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             return Ok(Outcome::of(&error, false));
         }
     };
-    for error in stream.skipped() {
-        terminal.warning(&format_args!("skipped {error}"));
+    for warning in paths::warnings(&stream) {
+        terminal.warning(&warning);
     }
     let live = Live::of(&files).is_some();
     let mut work = match args.summary {

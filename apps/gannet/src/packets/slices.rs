@@ -238,6 +238,11 @@ pub(super) fn run(
     }
     if !found && outcome == Outcome::Done {
         terminal.error(&selections.nothing(has_rows));
+        if selections.is_same() {
+            terminal.hint(
+                &"uids are those of logs made with the options of the index: -C, -f and --seed",
+            );
+        }
         outcome = Outcome::NoCapture;
     }
     Ok(outcome)

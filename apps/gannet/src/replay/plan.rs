@@ -153,7 +153,7 @@ fn input(args: &Args, filter: Option<Filter>) -> Result<Input, Refusal> {
 /// The options for verifying the server's certificate.
 fn tls(args: &Args) -> Result<Tls, Error> {
     let trust = match &args.ca {
-        _ if args.no_verify => Trust::Anybody,
+        _ if args.no_verify => Trust::Any,
         Some(path) => Trust::File(path.clone()),
         None => Trust::System,
     };

@@ -72,13 +72,13 @@ pub(super) fn run(args: &Args, session: &Session, terminal: &Terminal) -> anyhow
         match editor.readline("gannet> ") {
             Ok(line) => {
                 if line.trim_start().starts_with('.') {
-                    if !command(line.trim(), session, terminal)? {
+                    if command(line.trim(), session, terminal)?.is_none() {
                         break;
                     }
                     continue;
                 }
                 if let Some(command) = word(&line) {
-                    if !self::command(command, session, terminal)? {
+                    if self::command(command, session, terminal)?.is_none() {
                         break;
                     }
                     continue;
@@ -110,13 +110,18 @@ fn word(line: &str) -> Option<&'static str> {
     }
 }
 
-/// Runs a command that starts with a dot; `false` ends the prompt.
-pub(super) fn command(line: &str, session: &Session, terminal: &Terminal) -> io::Result<bool> {
+/// Runs a command that starts with a dot and returns its outcome; `None` ends the prompt.
+pub(super) fn command(
+    line: &str,
+    session: &Session,
+    terminal: &Terminal,
+) -> io::Result<Option<Outcome>> {
     let line = line.trim_end_matches(';').trim_end();
     let (name, argument) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let mut out = io::stdout().lock();
+    let mut outcome = Outcome::Done;
     match name {
-        ".quit" | ".exit" | ".q" => return Ok(false),
+        ".quit" | ".exit" | ".q" => return Ok(None),
         ".help" => out.write_all(help().as_bytes())?,
         ".functions" => out.write_all(functions().as_bytes())?,
         ".tables" => out.write_all(tables(session, terminal).as_bytes())?,
@@ -129,16 +134,17 @@ pub(super) fn command(line: &str, session: &Session, terminal: &Terminal) -> io:
                 }
             }
             Err(error) => {
-                super::report(&error, terminal);
+                outcome = super::report(&error, terminal);
             }
         },
         _ => {
             terminal.error(&format_args!("no command is named '{name}'"));
             terminal.hint(&".help shows all");
+            outcome = Outcome::NoCapture;
         }
     }
     out.flush()?;
-    Ok(true)
+    Ok(Some(outcome))
 }
 
 /// Maximum number of paths in a line of `.tables`.
@@ -180,9 +186,11 @@ fn tables(session: &Session, terminal: &Terminal) -> String {
     text
 }
 
-/// The commands of the prompt.
-pub(super) const COMMANDS: [&str; 7] =
-    [".tables", ".schema", ".functions", ".help", ".quit", ".exit", ".q"];
+/// Whether a text is a command, known or unknown: a dot and a word.
+pub(super) fn is_command(text: &str) -> bool {
+    let word = text.strip_prefix('.').unwrap_or_default();
+    !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphabetic())
+}
 
 /// Splits a text into queries and commands. A command is a line outside of a query.
 pub(super) fn lines(text: &str) -> Vec<String> {

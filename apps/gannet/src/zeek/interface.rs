@@ -40,7 +40,7 @@ impl Link {
         memory::allow_huge_pages();
         let text = |error: gannet_live::Error| error.to_string();
         let interface = Interface::named(name).map_err(text)?;
-        let ring = RingOptions::of_bytes(RING_BYTES).map_err(text)?;
+        let ring = RingOptions::with_size(RING_BYTES).map_err(text)?;
         let options = SourceOptions { ring, ..SourceOptions::default() };
         let source =
             Source::open(&[interface], options, |link| program(filter, link)).map_err(text)?;

@@ -37,7 +37,7 @@ impl Shard {
                 Command::Filter(text) => {
                     self.filter = text.and_then(|text| Filter::parse(&text).ok());
                 }
-                Command::AskToDiscard => self.env.logs.events.want::<DiscardPacket<'_>>(),
+                Command::AskToDiscard => self.env.logs.events.add_interest::<DiscardPacket<'_>>(),
                 Command::SkipBytes { link_type, bytes } => {
                     self.skipped.push((link_type, usize::try_from(bytes).unwrap_or(usize::MAX)));
                 }

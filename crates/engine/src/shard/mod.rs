@@ -244,7 +244,7 @@ impl Shard {
     pub(crate) fn listen(&mut self, interest: Interest, listener: Box<dyn Listener>) {
         self.env.logs.events = Events::new(interest, listener);
         self.begin_events();
-        self.env.logs.events.ask();
+        self.env.logs.events.collect_commands();
         self.carry_out();
         self.raise_init();
     }
@@ -256,7 +256,7 @@ impl Shard {
         self.env.logs.events = Events::recording(interest, wants_packets);
         self.has_begun = self.is_part();
         self.begin_events();
-        self.env.logs.events.ask_for(commands);
+        self.env.logs.events.push_commands(commands);
         self.carry_out();
         if !self.is_part() {
             self.raise_init();
@@ -356,7 +356,7 @@ impl Shard {
         self.missing = packet.wire_len.saturating_sub(packet.data.len() as u32);
         self.advance_if_due(packet.time);
         if EVENTS && self.env.logs.events.any() {
-            self.env.logs.events.relieve();
+            self.env.logs.events.drain_if_full();
             self.raise_beginning(packet.time);
             self.raise_packet_bytes(packet);
         }

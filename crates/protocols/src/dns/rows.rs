@@ -315,7 +315,7 @@ impl OnEvent<MessageRead<'_>> for Rows<'_> {
         let (header, outcome) = (event.msg.header, (event.ended, event.rejected));
         match self.current.take() {
             Some((exchange, position)) => {
-                self.log_or_queue(cx, header, outcome, exchange, position)
+                self.log_or_queue(cx, header, outcome, exchange, position);
             }
             None => self.update_last(cx, header, outcome),
         }

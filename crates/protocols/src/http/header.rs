@@ -64,7 +64,7 @@ impl Entity {
             }
             Field::ContentLength => self.length(s, value),
             Field::ContentRange if s.session.reply_code == 206 => {
-                is_reported = self.range(s, value)
+                is_reported = self.range(s, value);
             }
             Field::ContentTransferEncoding => self.content_transfer(s, value),
             Field::ContentType => self.content_type(s, value),

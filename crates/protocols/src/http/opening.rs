@@ -155,7 +155,7 @@ impl Analyzer {
             if self.sides[1].message.is_some() {
                 cx.weird("http_09_reply_before_request", "", Some("HTTP"));
                 self.with_message(cx, Dir::Resp, &[], |message, s| {
-                    message.finish(s, Ending::Normal)
+                    message.finish(s, Ending::Normal);
                 });
                 self.sides[1].message = None;
             }

@@ -16,7 +16,7 @@ impl Session<'_> {
 
     /// Starts or stops writing streams of a connection to files, for a script.
     pub fn record(&mut self, conn: &Conn, sides: [bool; 2]) {
-        self.env.logs.events.want::<StreamContents<'_>>();
+        self.env.logs.events.add_interest::<StreamContents<'_>>();
         self.env.streams.conns.entry(conn.uid).or_default().recorded = sides;
     }
 

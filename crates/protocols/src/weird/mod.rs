@@ -501,7 +501,7 @@ fn raise(sinks: &mut Sinks, subject: &Subject, what: &Report<'_>) {
             {
                 events.raise(&ConnWeird { name, c, addl, source });
                 if is_reported_by_scripts(what.name) {
-                    events.as_at_end(c);
+                    events.show_end(c);
                 }
             }
         }

@@ -118,10 +118,7 @@ fn run(args: Vec<OsString>, source: Option<Box<dyn Source>>) -> u8 {
         let is_missing = |file: &&String| file.ends_with(".zeek") && !Path::new(file).exists();
         error_line(&match options.files.iter().find(is_missing) {
             Some(file) => format!("fatal error: can't find {file}"),
-            None => "fatal error: can't find Zeek's scripts: ZEEKPATH or --zeek-scripts DIR names their folder, share/zeek of \
-                     an installation of Zeek; with -b, scripts that need only the language run without; a capture filter \
-                     follows -f"
-                .to_owned(),
+            None => without_scripts(&options),
         });
         return 1;
     }
@@ -130,6 +127,19 @@ fn run(args: Vec<OsString>, source: Option<Box<dyn Source>>) -> u8 {
     let exit = run_scripts(&options, source, &status);
     status("TERMINATED", "atexit");
     exit
+}
+
+/// The message where Zeek's scripts are in no folder.
+fn without_scripts(options: &Options) -> String {
+    let filter = match options.files.iter().find(|file| !Path::new(file).exists()) {
+        Some(word) => format!("; where '{word}' begins a capture filter, -f comes before it"),
+        None => String::new(),
+    };
+    format!(
+        "fatal error: can't find Zeek's scripts: ZEEKPATH or --zeek-scripts DIR names their folder, share/zeek of an \
+         installation of Zeek; with -b, scripts that need only the language run without, and gannet analyze writes \
+         Zeek's logs without{filter}"
+    )
 }
 
 /// A plugin that is to be activated, by the command line or `ZEEK_PLUGIN_ACTIVATE`, and is none of those that Zeek has built in.

@@ -174,9 +174,20 @@ where
     E: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     match tokio::time::timeout(time, work).await {
-        Ok(done) => done.map_err(io::Error::other),
+        Ok(done) => done.map_err(|error| io::Error::other(plain(&error.into().to_string()))),
         Err(_) => Err(io::ErrorKind::TimedOut.into()),
     }
+}
+
+/// The words of the client's errors without those of its retries.
+fn plain(words: &str) -> String {
+    const INNER: [&str; 4] = [
+        "Connection error: ",
+        "all retries failed: ",
+        "Retry exceeded deadline. Source: ",
+        "IO Error: ",
+    ];
+    INNER.iter().fold(words.to_owned(), |words, inner| words.replace(inner, ""))
 }
 
 fn record(row: &Row) -> Record {
@@ -238,6 +249,17 @@ mod tests {
     use super::super::SpoolOptions;
     use super::super::Target;
     use super::*;
+
+    #[test]
+    fn a_broker_that_refuses_is_named_in_plain_words() {
+        let words = plain(
+            "Connection error: all retries failed: Retry exceeded deadline. Source: error connecting to broker \
+             \"127.0.0.1:9092\": IO Error: Connection refused (os error 111)",
+        );
+        let expected =
+            "error connecting to broker \"127.0.0.1:9092\": Connection refused (os error 111)";
+        assert_eq!(words, expected);
+    }
 
     #[test]
     fn keys_have_the_hash_of_kafkas_clients() {
