@@ -189,10 +189,10 @@ mod tests {
             file: "x.pcap".into(),
             source: io::ErrorKind::NotFound.into(),
         };
-        let told = file.to_string();
+        let message = file.to_string();
         let error = anyhow::Error::new(file);
-        assert_eq!(causes(&error), told);
-        assert_eq!(causes(&error.context("while writing")), format!("while writing: {told}"));
+        assert_eq!(causes(&error), message);
+        assert_eq!(causes(&error.context("while writing")), format!("while writing: {message}"));
     }
 
     #[test]

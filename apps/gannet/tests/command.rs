@@ -89,14 +89,14 @@ fn only_requested_logs_are_written() {
 fn unknown_names_of_logs_and_columns_are_wrong_usage() {
     let s = Scratch::new("unknown");
     let capture = s.file("sample.pcap", &sample());
-    for (args, said) in [
+    for (args, error) in [
         (["--logs", "conn,cnn"], "error: --logs: no log is named 'cnn'\n"),
         (["--columns", "ja3,ja5"], "error: --columns: no optional column is named 'ja5'\n"),
     ] {
         let out = s.path("none");
         let run = Run::of(gannet().arg("analyze").args(args).arg("-o").arg(&out).arg(&capture));
         assert_eq!((run.code, out.exists()), (2, false), "{args:?}");
-        assert!(run.stderr.starts_with(said) && run.stderr.contains("hint: "), "{}", run.stderr);
+        assert!(run.stderr.starts_with(error) && run.stderr.contains("hint: "), "{}", run.stderr);
     }
 }
 

@@ -38,7 +38,7 @@ impl Link {
         let number = LINKS.fetch_add(1, Ordering::Relaxed);
         let namespace = format!("gannet-{}-{number}", std::process::id());
         if !ip(&["netns", "add", &namespace]) {
-            eprintln!("skipped: network namespaces cannot be made here (root is needed)");
+            eprintln!("skipped: network namespaces cannot be created here (root is needed)");
             return None;
         }
         let link = Self { namespace };
@@ -48,7 +48,7 @@ impl Link {
              ip link set vb mtu 65535 && ip link set lo up && \
              ip link set va arp off up && ip link set vb arp off up",
         );
-        assert!(made, "the link cannot be made");
+        assert!(made, "the link cannot be created");
         Some(link)
     }
 
@@ -808,7 +808,7 @@ fn sighup_applies_changes_of_the_file() {
     live.signal(Signal::HUP);
     wait(|| live.words().contains("ring-size"));
     let words = live.words();
-    assert!(words.contains("gannet.toml: taken over: "), "{words}");
+    assert!(words.contains("gannet.toml: applied: "), "{words}");
     assert!(words.contains("rotate") && words.contains("keep"), "{words}");
     assert!(words.contains("gannet.toml: changes need a restart: ring-size"), "{words}");
 
@@ -832,7 +832,7 @@ fn the_systemd_unit_is_valid_and_hardened() {
     };
     let text = String::from_utf8(security.stdout).unwrap();
     let Some(line) = text.lines().find(|line| line.contains("Overall exposure level")) else {
-        eprintln!("skipped: systemd-analyze cannot judge a file");
+        eprintln!("skipped: systemd-analyze cannot check a file");
         return;
     };
     let level: f64 = line.rsplit(": ").next().unwrap().split(' ').next().unwrap().parse().unwrap();

@@ -90,7 +90,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
 /// sample is full.
 struct Sample {
     packets: Vec<(Vec<u8>, u32)>,
-    wanted: usize,
+    capacity: usize,
     stride: u64,
     seen: u64,
     link_type: Option<u16>,
@@ -98,8 +98,8 @@ struct Sample {
 }
 
 impl Sample {
-    fn new(wanted: usize) -> Self {
-        Self { packets: Vec::new(), wanted, stride: 1, seen: 0, link_type: None, others: 0 }
+    fn new(capacity: usize) -> Self {
+        Self { packets: Vec::new(), capacity, stride: 1, seen: 0, link_type: None, others: 0 }
     }
 
     fn offer(&mut self, link_type: u16, data: &[u8], wire_len: u32) {
@@ -108,7 +108,7 @@ impl Sample {
             return;
         }
         if self.seen.is_multiple_of(self.stride) {
-            if self.packets.len() >= 2 * self.wanted {
+            if self.packets.len() >= 2 * self.capacity {
                 let mut at = 0;
                 self.packets.retain(|_| {
                     at += 1;
@@ -125,7 +125,7 @@ impl Sample {
     }
 
     fn views(&self) -> Vec<View<'_>> {
-        self.packets.iter().take(self.wanted).map(|(d, w)| View::new(d, *w)).collect()
+        self.packets.iter().take(self.capacity).map(|(d, w)| View::new(d, *w)).collect()
     }
 }
 

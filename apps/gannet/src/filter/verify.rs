@@ -76,8 +76,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
                         .entry(link_type)
                         .or_insert_with(|| Suite::new(&source, link_type, args.libpcap_programs));
                     if let Ok(suite) = suite
-                        && let Some((place, runner)) = suite.packets(&views)
-                        && let Some(packet) = batch.get(from + place)
+                        && let Some((position, runner)) = suite.packets(&views)
+                        && let Some(packet) = batch.get(from + position)
                     {
                         out::write(suite.disagreement(runner, &packet).as_bytes())?;
                         let number = packet.number;
@@ -161,10 +161,10 @@ impl Suite {
             runner.packets +=
                 if all { views.len() } else { views.iter().filter(|v| covered(v)).count() } as u64;
             runner.matches += hits.len() as u64;
-            let differ = |(place, view): (usize, &View<'_>)| {
-                let matches = |hits: &[u32]| hits.binary_search(&(place as u32)).is_ok();
+            let differ = |(position, view): (usize, &View<'_>)| {
+                let matches = |hits: &[u32]| hits.binary_search(&(position as u32)).is_ok();
                 let same = matches(&hits) == matches(&expected);
-                (!same && (all || covered(view))).then_some((place, at))
+                (!same && (all || covered(view))).then_some((position, at))
             };
             if hits != expected {
                 let here = views.iter().enumerate().find_map(differ);

@@ -60,7 +60,7 @@ pub(super) fn run(args: &Args, session: &Session, terminal: &Terminal) -> anyhow
     signal_hook::flag::register(signal_hook::consts::SIGINT, stop).context("signals")?;
     let config = Config::builder().auto_add_history(true).build();
     let mut editor: Editor<Completions, FileHistory> = Editor::with_config(config)?;
-    editor.set_helper(Some(Completions::of(session)));
+    editor.set_helper(Some(Completions::for_session(session)));
     let history = history();
     if let Some(path) = &history {
         // The prompt works without a history.
@@ -274,7 +274,7 @@ struct Completions {
 }
 
 impl Completions {
-    fn of(session: &Session) -> Self {
+    fn for_session(session: &Session) -> Self {
         let mut words: Vec<String> = KEYWORDS.iter().map(|&word| word.to_owned()).collect();
         for table in session.tables() {
             if let Ok(schema) = session.columns(&table) {

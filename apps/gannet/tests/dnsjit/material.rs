@@ -131,10 +131,10 @@ impl Counting {
         let child = &mut self.0.child;
         let id = rustix::process::Pid::from_child(child);
         rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
-        let said = std::io::read_to_string(child.stdout.take().unwrap()).unwrap();
+        let output = std::io::read_to_string(child.stdout.take().unwrap()).unwrap();
         let count = |name: &str| {
-            let at = said.find(&format!("\"{name}\":")).unwrap() + name.len() + 3;
-            let digits: String = said[at..].chars().take_while(char::is_ascii_digit).collect();
+            let at = output.find(&format!("\"{name}\":")).unwrap() + name.len() + 3;
+            let digits: String = output[at..].chars().take_while(char::is_ascii_digit).collect();
             digits.parse().unwrap()
         };
         (count("queries"), count("other"))

@@ -123,8 +123,8 @@ fn a_live_capture_sees_what_goes_over_the_loopback() {
     let mut command = gannet();
     command.arg("run").arg(source.join("examples/capture.lua")).arg("lo");
     let folder = Folder::new("dnsjit-capture");
-    let said = folder.path("said");
-    let output = fs::File::create(&said).unwrap();
+    let printed = folder.path("printed");
+    let output = fs::File::create(&printed).unwrap();
     let mut child =
         command.stdout(output).stderr(Stdio::piped()).stdin(Stdio::null()).spawn().unwrap();
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -137,14 +137,14 @@ fn a_live_capture_sees_what_goes_over_the_loopback() {
             socket.send_to(QUERY, "127.0.0.1:9").unwrap_or_default();
         }
         std::thread::sleep(Duration::from_millis(50));
-        seen = String::from_utf8_lossy(&fs::read(&said).unwrap()).contains(" -> 127.0.0.1:9");
+        seen = String::from_utf8_lossy(&fs::read(&printed).unwrap()).contains(" -> 127.0.0.1:9");
         ended = child.try_wait().unwrap();
     }
     child.kill().unwrap_or_default();
     let output = child.wait_with_output().unwrap();
     let words = String::from_utf8_lossy(&output.stderr);
     if ended.is_some() && words.contains("packet socket") {
-        eprintln!("skipped: live captures need a right that this user has not");
+        eprintln!("skipped: live captures need a privilege that this user lacks");
         return;
     }
     assert!(seen, "{words}");

@@ -411,7 +411,7 @@ mod tests {
 
         let mut kafka = Kafka::connect(&options).unwrap();
         let mut seen = vec![0_u32; count];
-        let mut places: BTreeMap<Vec<u8>, usize> = BTreeMap::new();
+        let mut partitions_of_keys: BTreeMap<Vec<u8>, usize> = BTreeMap::new();
         for log in &logs {
             for (partition, records) in records(&mut kafka, log).into_iter().enumerate() {
                 for record in records {
@@ -421,7 +421,7 @@ mod tests {
                     assert_eq!(record.headers["log"], log.as_bytes());
                     assert_eq!(record.key.is_none(), **log == *"weird");
                     if let Some(key) = record.key {
-                        assert_eq!(*places.entry(key).or_insert(partition), partition);
+                        assert_eq!(*partitions_of_keys.entry(key).or_insert(partition), partition);
                     }
                 }
             }
@@ -430,6 +430,6 @@ mod tests {
         let twice = seen.iter().filter(|times| **times > 1).count();
         eprintln!("{count} rows sent in spite of two restarts, {missing} missing, {twice} twice");
         assert_eq!(missing, 0);
-        assert!(places.values().collect::<std::collections::BTreeSet<_>>().len() > 1);
+        assert!(partitions_of_keys.values().collect::<std::collections::BTreeSet<_>>().len() > 1);
     }
 }
