@@ -188,7 +188,7 @@ impl Folders {
         folder
     }
 
-    /// Says for each folder with a number which file it is of.
+    /// Reports the file of each folder that has a number.
     pub(crate) fn report(&self, terminal: &Terminal) {
         for paths in &self.numbered {
             let [file, folder, taken] = paths.each_ref().map(|path| path.display());

@@ -117,8 +117,8 @@ impl FlushSchedule {
                 self.flushed = Instant::now();
                 return true;
             }
-            let goes_on = || is_ready(&self.input, left.min(POLL_INTERVAL)).unwrap_or(true);
-            if !empty || stop.requested().is_some() || goes_on() {
+            let has_more = || is_ready(&self.input, left.min(POLL_INTERVAL)).unwrap_or(true);
+            if !empty || stop.requested().is_some() || has_more() {
                 return false;
             }
         }

@@ -157,7 +157,7 @@ impl State {
                     &"the run is not over yet, as where a script loops: another signal ends it at once",
                 );
             };
-            // Without a thread there is no note, and the signal works all the same.
+            // Without a thread there is no note, but signals still work.
             let _ = thread::Builder::new().name("explanation".into()).spawn(explain);
         }
     }

@@ -67,7 +67,7 @@ fn json_alone_is_json_log() {
 }
 
 #[test]
-fn parts_have_folders() {
+fn partitions_have_folders() {
     let s = Scratch::new("columns-parts");
     let source = s.file("sample.pcap", &sample());
     s.analyze("out", &["--format", "parquet", "--partition", "day", "--logs", "conn"], &source);

@@ -59,7 +59,7 @@ fn runs_are_the_same_to_the_byte_and_seeds_change_uids() {
 }
 
 #[test]
-fn json_and_its_times() {
+fn json_has_the_requested_times() {
     let s = Scratch::new("json");
     let capture = s.file("sample.pcap", &sample());
     let first = |name: &str, args: &[&str]| {
@@ -130,7 +130,7 @@ fn local_nets_decide_what_is_local() {
 }
 
 #[test]
-fn hashes_on_request() {
+fn hashes_are_logged_on_request() {
     let s = Scratch::new("hash");
     let capture = s.file("sample.pcap", &sample());
     let hashes = |name, args| {
@@ -333,7 +333,7 @@ fn wrong_usage_has_exit_code_2() {
 }
 
 #[test]
-fn the_table_at_the_end() {
+fn a_table_is_printed_at_the_end() {
     let s = Scratch::new("stats");
     let capture = s.file("sample.pcap", &sample());
     let run = s.analyze("a", &["--stats", "-t", "4"], &capture);
@@ -348,7 +348,7 @@ fn the_table_at_the_end() {
 }
 
 #[test]
-fn help_and_version_are_data() {
+fn help_and_version_go_to_standard_output() {
     let run = Run::of(gannet().arg("--version"));
     assert_eq!((run.code, run.stdout), (0, format!("gannet {}\n", env!("CARGO_PKG_VERSION"))));
     for args in [&["--help"][..], &["analyze", "--help"], &["info", "-h"]] {
@@ -359,7 +359,7 @@ fn help_and_version_are_data() {
 }
 
 #[test]
-fn pages_and_completions() {
+fn man_pages_and_completions_are_printed() {
     let run = Run::of(gannet().arg("man"));
     assert!(run.code == 0 && run.stdout.contains(".TH gannet 1"), "{}", run.stdout);
     let run = Run::of(gannet().args(["man", "analyze"]));
@@ -375,7 +375,7 @@ fn pages_and_completions() {
 }
 
 #[test]
-fn a_file_is_no_folder_for_logs() {
+fn a_file_in_the_place_of_the_log_folder_is_refused() {
     let s = Scratch::new("out-file");
     let capture = s.file("sample.pcap", &sample());
     let run = Run::of(gannet().arg("analyze").arg(&capture).arg("-o").arg(&capture));

@@ -18,7 +18,7 @@ fn packets(args: &[&str], capture: &Path) -> String {
 }
 
 #[test]
-fn a_line_a_packet() {
+fn packets_are_printed_one_per_line() {
     let s = Scratch::new("packets");
     let capture = s.file("sample.pcap", &sample());
     let all = packets(&[], &capture);
@@ -64,7 +64,7 @@ fn a_summary_has_protocols_and_hosts() {
 }
 
 #[test]
-fn damage_ends_the_lines_with_three() {
+fn damage_ends_the_lines_with_exit_code_3() {
     let s = Scratch::new("packets-cut");
     let capture = s.file("cut.pcap", &sample()[..3_000]);
     let run = Run::of(gannet().arg("packets").arg(&capture));

@@ -253,7 +253,7 @@ fn a_run_that_reaches_no_server_fails() {
 }
 
 #[test]
-fn a_run_that_sends_a_part_of_its_queries_has_a_code_of_its_own() {
+fn a_run_that_sends_a_part_of_its_queries_has_its_own_exit_code() {
     // The server stops after its first query, so that later connections are refused.
     for quiet in [&[][..], &["-q"]] {
         let server = Echo::start(&["--queries", "1"]);

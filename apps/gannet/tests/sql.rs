@@ -84,7 +84,7 @@ fn a_capture_on_standard_input_is_one_table() {
 }
 
 #[test]
-fn errors_point_at_the_place_and_damage_has_a_code() {
+fn errors_point_at_their_position_and_damage_has_an_exit_code() {
     let s = Scratch::new("sql-errors");
     let source = s.file("sample.pcap", &sample());
     let name = source.to_str().unwrap();
@@ -148,7 +148,7 @@ fn commands_of_the_prompt_need_no_quotes() {
 }
 
 #[test]
-fn a_query_without_enough_memory_has_a_code() {
+fn a_query_without_enough_memory_has_an_exit_code() {
     let s = Scratch::new("sql-memory");
     let out = s.path("answer.csv");
     let sort = "SELECT value FROM generate_series(1, 400000) ORDER BY value % 1009, value";

@@ -82,7 +82,7 @@ fn assert_contains(capture: &Path, theirs: &[String], ours: &[String]) {
 }
 
 #[test]
-fn searches_of_ldap() {
+fn ldap_searches_agree_with_tshark() {
     let Some(captures) = captures("ldap__") else { return };
     let mut count = 0;
     for capture in captures {
@@ -103,7 +103,7 @@ fn searches_of_ldap() {
 }
 
 #[test]
-fn names_in_hellos_of_quic() {
+fn quic_server_names_agree_with_tshark() {
     const FIELDS: &[&str] =
         &["udp.srcport", "tls.handshake.extensions_server_name", "quic.version"];
     // Google's versions of QUIC carry TLS, too, but have another packet format.
@@ -130,7 +130,7 @@ fn names_in_hellos_of_quic() {
 }
 
 #[test]
-fn queries_and_users_of_postgresql() {
+fn postgresql_queries_and_users_agree_with_tshark() {
     const COLUMNS: &[&str] = &["frontend", "frontend_arg", "user"];
     let Some(captures) = captures("postgresql__psql") else { return };
     let mut count = 0;
@@ -164,7 +164,7 @@ fn queries_and_users_of_postgresql() {
 }
 
 #[test]
-fn commands_of_redis() {
+fn redis_commands_agree_with_tshark() {
     const FIELDS: &[&str] = &["resp.array.length", "resp.bulk_string.value"];
     let Some(captures) = captures("redis__") else { return };
     let mut count = 0;

@@ -321,7 +321,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn samples_come_from_all_over() {
+    fn samples_cover_the_whole_stream() {
         let mut sample = Sample::new(10);
         for n in 0..1000_u32 {
             sample.offer(1, &n.to_be_bytes(), n);

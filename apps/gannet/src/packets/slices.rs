@@ -326,10 +326,10 @@ fn slice<'w>(
     numbers.dedup();
     let mut any = false;
     Slices::new(file, &mut index).read(&numbers, |packet| {
-        let is_of =
+        let has_packet =
             |requests: &Vec<&PacketSelection>| requests.iter().any(|selected| selected.has(packet));
         if !always_selected.contains(&packet.number)
-            && !requests.get(&packet.number).is_some_and(is_of)
+            && !requests.get(&packet.number).is_some_and(has_packet)
         {
             return Ok(());
         }

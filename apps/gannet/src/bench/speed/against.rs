@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_costs_time() {
+    fn child_processes_have_cpu_time() {
         let mut busy = Command::new("sh");
         busy.args(["-c", "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done"]);
         assert!(cpu_time(&mut busy).unwrap() > Some(Duration::ZERO));
