@@ -302,7 +302,7 @@ mod tests {
         ] {
             assert!(shown.lines().any(|l| l == line), "{line}:\n{shown}");
         }
-        // What is shown can be read again.
+        // The printed options are a valid file.
         assert!(of(&shown, &[]).is_ok_and(|again| again.show().contains("rotate = \"1d\"")));
     }
 

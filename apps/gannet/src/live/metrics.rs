@@ -1,6 +1,7 @@
 //! Metrics for Prometheus: the text format over HTTP.
 //!
-//! `/top` has the same and more in JSON, for `gannet top`. Where a number means what one of Zeek's means, it has Zeek's name, so that dashboards work.
+//! `/top` returns the same counters and more as JSON, for `gannet top`. Metrics that Zeek has as well have Zeek's names, so
+//! that dashboards work.
 
 use std::fmt::Write as _;
 use std::io;

@@ -167,8 +167,8 @@ fn shotguns_scripts_run() {
         run
     };
     let filtered = folder.path("queries.pcap");
-    let said = run("filter-dnsq", &["-r", input, "-w", &filtered]);
-    assert!(said.stderr.contains("50 out of 50 packets matched"), "{}", said.stderr);
+    let output = run("filter-dnsq", &["-r", input, "-w", &filtered]);
+    assert!(output.stderr.contains("50 out of 50 packets matched"), "{}", output.stderr);
     run("extract-clients", &["-r", &filtered, "-O", &chunks, "--seed", "7"]);
     let chunk = fs::read_dir(&chunks).unwrap().next().unwrap().unwrap().path();
     let chunk = chunk.to_str().unwrap();
@@ -180,8 +180,8 @@ fn shotguns_scripts_run() {
     run("count-packets-per-ip", &["-r", input]);
     run("count-packets-over-time", &["-r", input]);
     run("cut-pcap", &[input, &folder.path("cut.pcap"), "1000"]);
-    let said = run("generate-const-qps", &["-h"]);
-    assert!(said.stdout.contains("--"), "{}", said.stdout);
+    let output = run("generate-const-qps", &["-h"]);
+    assert!(output.stdout.contains("--"), "{}", output.stdout);
 }
 
 #[test]
