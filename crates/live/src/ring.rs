@@ -300,7 +300,7 @@ impl Ring {
                 records.push(Record {
                     time: Time::from_nanos(i64::from(seconds) * 1_000_000_000 + i64::from(nanos)),
                     offset: start as u32,
-                    cap_len: cap_len,
+                    cap_len,
                     wire_len: len,
                     link_type: self.interface.link_type,
                     interface: self.number,

@@ -50,7 +50,7 @@ impl Sender {
                     last_sent = Instant::now();
                 }
                 Err(e) if is_busy(&e) && last_sent.elapsed() < SEND_TIMEOUT => {
-                    std::thread::yield_now()
+                    std::thread::yield_now();
                 }
                 Err(e) => return Err(Error::system(&self.name, "sending", e)),
             }

@@ -73,7 +73,7 @@ impl Question {
                 push_chunk([first, u128::from_le_bytes(*last) >> (8 * (CHUNK - len))], words);
             }
             (..=MAX_NAME, _) => {
-                push_long(message.get(QUESTION_OFFSET..QUESTION_OFFSET + len), words)
+                push_long(message.get(QUESTION_OFFSET..QUESTION_OFFSET + len), words);
             }
             _ => push_expanded(message, words),
         }

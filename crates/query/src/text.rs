@@ -139,7 +139,7 @@ impl ReadErrors {
             0 => {}
             1 => shared.report_damage(format!("{path}: 1 line is no row and was skipped")),
             lines => {
-                shared.report_damage(format!("{path}: {lines} lines are no rows and were skipped"))
+                shared.report_damage(format!("{path}: {lines} lines are no rows and were skipped"));
             }
         }
         for (column, count) in &self.values {

@@ -171,7 +171,7 @@ impl<'a> Feed<'a> {
         while !stopped() && !late && !pairs.is_empty() {
             let more = source.read(&mut |found| match found {
                 InputItem::Query(query) => {
-                    late |= query.time > last.saturating_add(ANSWER_SEARCH_TIME)
+                    late |= query.time > last.saturating_add(ANSWER_SEARCH_TIME);
                 }
                 InputItem::Response { exchange, bytes } => pairs.answered(*exchange, bytes),
             })?;

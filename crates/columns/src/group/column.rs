@@ -116,7 +116,7 @@ impl Column {
             Values::Doubles(MaybeDictionary::Dictionary(_, all))
             | Values::Addrs(MaybeDictionary::Dictionary(_, all))
             | Values::Texts(MaybeDictionary::Dictionary(_, all)) => {
-                pool.put_u32s(all.into_buffer())
+                pool.put_u32s(all.into_buffer());
             }
         }
     }
@@ -195,7 +195,7 @@ fn append_all(kind: Kind, rows: BlockColumn<'_, '_>, values: &mut Values) {
             rows.texts(|v| to.push_with(|bytes| gannet_log::column_text(v, bytes)));
         }
         Values::Texts(MaybeDictionary::Dictionary(dictionary, to)) => {
-            append_texts(rows, dictionary, to)
+            append_texts(rows, dictionary, to);
         }
     }
 }
@@ -206,7 +206,7 @@ fn append_nullable(kind: Kind, rows: BlockColumn<'_, '_>, values: &mut Values) {
     match values {
         Values::Bools(to) => append_nullable_words(rows, to, |word| word as u8),
         Values::Ints(to) if kind == Kind::Int => {
-            append_nullable_words(rows, to, |word| word as i64)
+            append_nullable_words(rows, to, |word| word as i64);
         }
         Values::Ints(to) => append_nullable_words(rows, to, |word| int(Cell::Count(word))),
         Values::Ports(to) => append_nullable_words(rows, to, |word| port(Cell::Count(word))),
@@ -310,7 +310,7 @@ fn append_all_lists(
         }
         (Kind::Interval, Values::Doubles(MaybeDictionary::Dictionary(dictionary, to))) => {
             append_lists(Kind::Interval, rows, levels, |cell| {
-                to.push(dictionary.index(double(cell)))
+                to.push(dictionary.index(double(cell)));
             });
         }
         (_, values) => append_lists(kind, rows, levels, |cell| values.push(cell, &mut scratch)),

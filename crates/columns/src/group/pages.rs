@@ -265,7 +265,7 @@ impl PageEncoder {
         if *max_definition > 0 {
             let width = bit_width(u64::from(*max_definition));
             with_length_prefix(body, |body| {
-                rle_bit_packed(definition_levels.slice(levels), width, body)
+                rle_bit_packed(definition_levels.slice(levels), width, body);
             });
         }
         if values.is_empty() {
@@ -289,13 +289,13 @@ impl PageEncoder {
                 delta_length_byte_array(all, values, body);
             }
             Values::Doubles(MaybeDictionary::Dictionary(dictionary, all)) => {
-                encode_indices(dictionary.keys.len(), all)
+                encode_indices(dictionary.keys.len(), all);
             }
             Values::Addrs(MaybeDictionary::Dictionary(dictionary, all)) => {
-                encode_indices(dictionary.keys.len(), all)
+                encode_indices(dictionary.keys.len(), all);
             }
             Values::Texts(MaybeDictionary::Dictionary(dictionary, all)) => {
-                encode_indices(dictionary.texts.len(), all)
+                encode_indices(dictionary.texts.len(), all);
             }
         }
         column.values.encoding()

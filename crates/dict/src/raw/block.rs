@@ -333,7 +333,7 @@ impl<T, const HOMES: usize> Block<T, HOMES> {
     fn set_directory_state(&mut self, directory_state: DirectoryState) {
         // SAFETY: as in `directory_state`; `&mut self` makes the access exclusive.
         unsafe {
-            self.base.add(Self::STATE + size_of::<BlockState>()).cast().write(directory_state)
+            self.base.add(Self::STATE + size_of::<BlockState>()).cast().write(directory_state);
         };
     }
 

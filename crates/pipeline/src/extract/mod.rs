@@ -153,7 +153,7 @@ impl Extractor {
             match wire::datagram(&reassembled, reassembled.len() as u32, false) {
                 // A reassembled datagram that claims to be a fragment is dropped.
                 Ok(reassembled) if reassembled.ip.fragment.is_none() => {
-                    self.transport(time, &reassembled, out)
+                    self.transport(time, &reassembled, out);
                 }
                 _ => self.skipped.packets += 1,
             }
