@@ -181,7 +181,7 @@ fn stage(compiled: &Compiled, emit: Emit) -> anyhow::Result<String> {
     })
 }
 
-/// The eBPF instructions that the program is translated to, as the kernel translates classic BPF.
+/// The eBPF instructions that a program is translated to.
 fn ebpf(program: &Program) -> anyhow::Result<String> {
     let translated = engine::ebpf::translate(program).context("no eBPF")?;
     Ok(engine::ebpf::print(&translated))

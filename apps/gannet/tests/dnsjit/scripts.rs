@@ -118,7 +118,7 @@ fn dnsjits_examples_run() {
 }
 
 #[test]
-fn a_live_capture_sees_what_goes_over_the_loopback() {
+fn a_live_capture_has_the_packets_of_the_loopback() {
     let Some(source) = source("DNSJIT_SOURCE", "dnsjit", "src/test/test1.sh") else { return };
     let mut command = gannet();
     command.arg("run").arg(source.join("examples/capture.lua")).arg("lo");
