@@ -188,7 +188,7 @@ impl Folders {
         folder
     }
 
-    /// Says for each folder with a number which file it is of.
+    /// Reports the file of each folder that has a number.
     pub(crate) fn report(&self, terminal: &Terminal) {
         for paths in &self.numbered {
             let [file, folder, taken] = paths.each_ref().map(|path| path.display());
@@ -247,12 +247,12 @@ mod tests {
     }
 
     #[test]
-    fn a_capture_in_the_way_is_left_alone() {
+    fn a_folder_of_logs_is_not_named_like_a_capture() {
         let folder = std::env::temp_dir().join(format!("gannet-paths-{}", std::process::id()));
         fs::create_dir_all(folder.join("b")).unwrap();
         fs::write(folder.join("day"), "").unwrap();
         fs::write(folder.join("b/x"), "").unwrap();
-        // The index of a capture is none itself.
+        // An index is not a capture.
         fs::create_dir_all(folder.join("day.gannet")).unwrap();
         fs::write(folder.join("day.gannet/packets"), "").unwrap();
         let day = FoundFile { path: "day".into(), named: true, below: "day".into() };

@@ -1,8 +1,8 @@
 //! Signals end a run early, but in order: logs are completed and closed.
 //!
-//! SIGINT, SIGTERM and SIGHUP stop a run. While a pipe is read, the first SIGINT only means that no more is
-//! to come: Ctrl-C reaches the program that writes the pipe as well, and what it has captured is still in
-//! the pipe. The run then goes on to the end of the pipe, and the second SIGINT stops it. A signal after the
+//! SIGINT, SIGTERM and SIGHUP stop a run. While a pipe is read, the first SIGINT only means that no more data
+//! follows: Ctrl-C reaches the program that writes the pipe as well, and what it has captured is still in
+//! the pipe. The run then continues to the end of the pipe, and the second SIGINT stops it. A signal after the
 //! one that stops a run ends the process at once.
 
 use std::io;
@@ -157,7 +157,7 @@ impl State {
                     &"the run is not over yet, as where a script loops: another signal ends it at once",
                 );
             };
-            // Without a thread there is no note, and the signal works all the same.
+            // Without a thread there is no note, but signals still work.
             let _ = thread::Builder::new().name("explanation".into()).spawn(explain);
         }
     }

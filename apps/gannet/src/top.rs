@@ -201,7 +201,7 @@ fn request(address: SocketAddr) -> io::Result<Value> {
 fn draw(address: SocketAddr, before: &Value, now: &Value, took: Duration, size: Size) -> String {
     let count = |of: &Value, name: &str| of.get(name).and_then(Value::as_u64).unwrap_or(0);
     let float = |name: &str| now.get(name).and_then(Value::as_f64).unwrap_or(0.0);
-    // The sensor's clock counts: its snapshots are a second apart, at any time of the request.
+    // Rates use the sensor's clock: its snapshots are a second apart, independent of the time of the request.
     let clock = |of: &Value| of.get("time").and_then(Value::as_f64).unwrap_or(0.0);
     let between = clock(now) - clock(before);
     let seconds = if between > 0.0 { between } else { took.as_secs_f64().max(0.001) };

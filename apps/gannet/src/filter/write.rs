@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_match() {
+    fn others_are_the_packets_that_do_not_match() {
         assert_eq!(others(&[1, 2, 4], 6), [0, 3, 5]);
         assert_eq!(others(&[], 2), [0, 1]);
     }

@@ -54,7 +54,7 @@ impl Refusal {
         Self::Arguments { why: why.to_string(), hint: None }
     }
 
-    fn of(error: &anyhow::Error) -> Self {
+    fn from_error(error: &anyhow::Error) -> Self {
         Self::new(&format_args!("{error:#}"))
     }
 }
@@ -92,7 +92,7 @@ impl<'a> Plan<'a> {
             terminal.note(&"sending until Ctrl-C: no --limit and no --duration");
         }
         let comparison = args.compare.as_deref().map(|text| comparison(text, args)).transpose();
-        let comparison = comparison.map_err(|error| Refusal::of(&error))?;
+        let comparison = comparison.map_err(|error| Refusal::from_error(&error))?;
         let inputs: Vec<_> = args.list.iter().chain(&args.files).cloned().collect();
         let inputs = InputFile::all(&inputs);
         for output in args.differences.iter().chain(&args.svg) {

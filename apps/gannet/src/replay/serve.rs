@@ -155,7 +155,7 @@ pub(super) fn run(
         }
     };
     let (server, datagrams, streams) = match secure(server, at, serve)? {
-        Some(ways) => ways,
+        Some(secured) => secured,
         None => {
             terminal.error(&"--cert and --save-cert are about --tls, --https or --quic");
             return Ok(Outcome::NoCapture);

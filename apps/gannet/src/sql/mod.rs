@@ -397,7 +397,7 @@ fn write<W: Write + Send>(
 
 /// The packets of the rows of a log for which a condition is true: for dns those of the query and its answer, for http and
 /// smtp those up to the next request of the connection, for other logs those of the uid. Errors are reported.
-pub(crate) fn wanted(
+pub(crate) fn select_packets(
     paths: &[PathBuf],
     analysis: gannet_engine::Options,
     log: &str,

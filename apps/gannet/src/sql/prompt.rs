@@ -60,7 +60,7 @@ pub(super) fn run(args: &Args, session: &Session, terminal: &Terminal) -> anyhow
     signal_hook::flag::register(signal_hook::consts::SIGINT, stop).context("signals")?;
     let config = Config::builder().auto_add_history(true).build();
     let mut editor: Editor<Completions, FileHistory> = Editor::with_config(config)?;
-    editor.set_helper(Some(Completions::of(session)));
+    editor.set_helper(Some(Completions::for_session(session)));
     let history = history();
     if let Some(path) = &history {
         // The prompt works without a history.
@@ -221,9 +221,9 @@ enum LexicalContext {
     /// Inside quotes of this kind.
     Quotes(char),
     /// Inside a comment to the end of the line.
-    Line,
+    LineComment,
     /// Inside a comment between `/*` and `*/`.
-    Comment,
+    BlockComment,
 }
 
 /// Splits text at semicolons outside of quotes and comments. Returns the complete queries, and the text after the last
@@ -235,11 +235,11 @@ pub(super) fn statements(text: &str) -> (Vec<String>, String) {
         let ends = c == ';' && inside == LexicalContext::Query;
         inside = match (inside, c) {
             (LexicalContext::Query, '\'' | '"') => LexicalContext::Quotes(c),
-            (LexicalContext::Query, '-') if current.ends_with('-') => LexicalContext::Line,
-            (LexicalContext::Query, '*') if current.ends_with('/') => LexicalContext::Comment,
+            (LexicalContext::Query, '-') if current.ends_with('-') => LexicalContext::LineComment,
+            (LexicalContext::Query, '*') if current.ends_with('/') => LexicalContext::BlockComment,
             (LexicalContext::Quotes(open), c) if open == c => LexicalContext::Query,
-            (LexicalContext::Line, '\n') => LexicalContext::Query,
-            (LexicalContext::Comment, '/') if current.ends_with('*') => LexicalContext::Query,
+            (LexicalContext::LineComment, '\n') => LexicalContext::Query,
+            (LexicalContext::BlockComment, '/') if current.ends_with('*') => LexicalContext::Query,
             (inside, _) => inside,
         };
         if !ends {
@@ -250,7 +250,7 @@ pub(super) fn statements(text: &str) -> (Vec<String>, String) {
             queries.push(std::mem::take(&mut current).trim().to_owned());
         }
     }
-    // A rest of comments only is no query.
+    // Text that has only comments is not a query.
     let rest = if is_comment(&current) { String::new() } else { current.trim().to_owned() };
     (queries, rest)
 }
@@ -274,7 +274,7 @@ struct Completions {
 }
 
 impl Completions {
-    fn of(session: &Session) -> Self {
+    fn for_session(session: &Session) -> Self {
         let mut words: Vec<String> = KEYWORDS.iter().map(|&word| word.to_owned()).collect();
         for table in session.tables() {
             if let Ok(schema) = session.columns(&table) {

@@ -73,8 +73,9 @@ pub(super) fn all<'a>(traffic: &'a Traffic, traces: &'a [PathBuf]) -> Vec<Stage<
         all.push(Stage::new("filtering", text, move || filter(&traffic.mixed, text)));
     }
     for (kind, path) in &traffic.kinds {
-        let of = ["scan", "bulk", "ping"];
-        let group = if of.contains(&kind.name()) { "connections" } else { "protocol" };
+        let connection_kinds = ["scan", "bulk", "ping"];
+        let group =
+            if connection_kinds.contains(&kind.name()) { "connections" } else { "protocol" };
         let logs = logs.clone();
         all.push(Stage::new(group, kind.name(), move || analyze(path, &logs, Format::Tsv)));
     }
