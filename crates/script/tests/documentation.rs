@@ -1,4 +1,4 @@
-//! What scripts read of the files around them.
+//! Built-in functions that read the documentation of loaded packages.
 
 mod printed;
 

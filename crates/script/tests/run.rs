@@ -1,5 +1,5 @@
-//! Programs and their output: each file of `tests/run` is parsed, compiled and run; the expected
-//! output is in its lines that begin with `#>`, the expected reports in those with `#!`, the exit status, if it is not 0, in one with `#=`.
+//! Programs and their output: each file of `tests/run` is parsed, compiled and run. The expected
+//! output is in its lines that begin with `#>`, the expected messages in those with `#!`, and a non-zero exit status in one with `#=`.
 
 mod printed;
 
@@ -13,7 +13,7 @@ use gannet_script::vm::Machine;
 
 use printed::Printed;
 
-/// The output, the reports, and the exit status of a program, which gets the stack that the command has.
+/// Runs a program with a stack of the command's size. Returns the output, the messages and the exit status.
 fn run(name: &str, code: &[u8]) -> (String, String, i32) {
     let (name, code) = (name.to_owned(), code.to_vec());
     let thread = std::thread::Builder::new().stack_size(1 << 29);
@@ -161,7 +161,7 @@ fn a_text_log_that_cannot_be_written_is_an_error_of_the_run() {
     ] {
         let (_, reported, status) = run("logs", logging(&path).as_bytes());
         assert!(reported.contains(&path) && reported.contains(why), "{reported}");
-        // That is no error of the initialization.
+        // The error is not one of the initialization.
         assert!(!reported.contains("fatal"), "{reported}");
         assert_eq!(status, 1, "{path}: {reported}");
     }
@@ -172,7 +172,7 @@ fn a_text_log_that_cannot_be_written_is_an_error_of_the_run() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
-/// A stream whose path function names a file for each of `names` numbers, two rows each.
+/// A stream that writes two rows to each of `names` files, which its path function names.
 #[cfg(target_os = "linux")]
 fn logging_to_many(folder: &str, names: usize) -> String {
     format!(
@@ -213,7 +213,7 @@ fn logs_beyond_the_limit_are_closed_and_opened_again_and_lose_no_row() {
         std::fs::create_dir_all(&folder).unwrap();
         let code = logging_to_many(folder.to_str().unwrap(), names);
         let (_, reported, status) = run("many", code.as_bytes());
-        // The first file that is closed early is a warning.
+        // Only the first file that is closed early causes a warning.
         let warnings = reported.matches("more than 512 logs are open").count();
         let has_others = reported.lines().count() > warnings;
         let wanted = (usize::from(names > 512), false, 0);
