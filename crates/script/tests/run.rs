@@ -52,7 +52,7 @@ fn expected(code: &str, mark: &str) -> String {
 }
 
 #[test]
-fn programs_print_and_report_what_they_should() {
+fn programs_have_the_expected_output_and_messages() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/run");
     let mut files: Vec<_> = std::fs::read_dir(folder)
         .unwrap()
@@ -84,7 +84,7 @@ fn recursion_ends_with_an_error() {
 }
 
 #[test]
-fn tables_change_while_they_are_walked() {
+fn tables_change_during_loops() {
     let code = b"event zeek_init()\n{\nlocal t: table[count] of count;\nlocal i = 0;\n\
                  while ( i < 1000 ) { t[i] = i; ++i; }\n\
                  for ( k in t ) { if ( k % 3 != 0 ) delete t[k]; }\n\
@@ -285,7 +285,7 @@ fn options_from_a_file_keep_their_types() {
 }
 
 #[test]
-fn options_of_no_value_that_their_type_has_raise_no_event() {
+fn options_with_an_invalid_enum_raise_no_event() {
     let path = std::env::temp_dir().join(format!("gannet-enums-{}.cfg", std::process::id()));
     std::fs::write(&path, "reader Input::READER_NONE\nhosts 1.2.3.4\n").unwrap();
     let file = path.to_string_lossy();

@@ -112,7 +112,7 @@ fn rotated_files_do_not_replace_each_other() {
 }
 
 #[test]
-fn times_that_are_no_numbers_schedule_nothing_and_wait_for_nothing() {
+fn nan_times_schedule_no_event_and_wait_for_no_timeout() {
     let code = "
         global ln: function(d: double): double;
         global double_to_interval: function(d: double): interval;

@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn contents_come_before_names() {
+    fn contents_take_precedence_over_names() {
         let folder = std::env::temp_dir().join(format!("gannet-files-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let file = |name: &str, bytes: &[u8]| {

@@ -513,7 +513,7 @@ mod tests {
     }
 
     #[test]
-    fn letters_combine_and_take_values() {
+    fn letters_combine_and_take_attached_values() {
         let options = parse(&["-Cbr", "x.pcap", "a.zeek", "n=3", "Plugin::Name", "-eprint 1;"])
             .unwrap_or_default();
         assert!(options.bare && options.ignore_checksums);

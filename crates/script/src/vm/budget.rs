@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn time_runs_out() {
+    fn an_exceeded_time_is_reported() {
         let budget = Budget { time: Some(Duration::from_nanos(1)), memory: None };
         let mut spent = BudgetState::new(budget);
         spent.begin();

@@ -84,7 +84,7 @@ pub(super) struct CallProfile {
     /// Usage of outermost calls.
     outermost: Usage,
     /// Number of returns from an outermost call, plus one.
-    left: u64,
+    exits: u64,
 }
 
 impl CallProfile {
@@ -96,7 +96,7 @@ impl CallProfile {
             entry_indexes: HashMap::new(),
             active: Vec::new(),
             outermost: Usage::default(),
-            left: 1,
+            exits: 1,
         }
     }
 
@@ -163,7 +163,7 @@ impl CallProfile {
             Some(caller) => self.entries[caller.entry].callee_usage.add(used),
             None => {
                 self.outermost.add(used);
-                self.left += 1;
+                self.exits += 1;
             }
         }
     }
@@ -223,7 +223,7 @@ impl CallProfile {
             time: now.time - self.outermost.time,
             allocations: (now.allocations - self.began).saturating_sub(self.outermost.allocations),
         };
-        sum("non-scripts", NOWHERE, "TOTAL", self.left, outside);
+        sum("non-scripts", NOWHERE, "TOTAL", self.exits, outside);
         text
     }
 }

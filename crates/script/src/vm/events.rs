@@ -169,7 +169,7 @@ impl Queue {
 }
 
 impl Vm<'_> {
-    /// Queues an event, unless no handler would run.
+    /// Queues an event if [`is_raised`](Self::is_raised) holds for it.
     pub fn queue_event(&mut self, func: FuncId, args: Vec<Value>) {
         if self.is_raised(func) {
             let time = self.m.now;

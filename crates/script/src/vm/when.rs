@@ -401,7 +401,7 @@ impl Vm<'_> {
             return Ok(());
         }
         self.m.whens.waiting.retain(|trigger| trigger.id != id);
-        // Calls in the timeout body do not count as calls in a condition with a timeout.
+        // The timeout has fired and is cleared.
         trigger.timeout.set(None);
         self.run_when_code(&trigger, true)?;
         Ok(())

@@ -51,7 +51,7 @@ struct TracedEvent {
     after: Vec<Change>,
 }
 
-/// An assignment that is added once the assigned object is constructed: it is part of itself.
+/// An assignment of an object to a part of itself, which is added once the object is constructed.
 struct Deferred {
     owner: Value,
     accessor: String,
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn what_events_share_is_global_and_changes_follow() {
+    fn objects_of_several_events_are_global_and_changes_follow() {
         let types = "type R: record { n: count; s: set[string]; };
             type Q: record { v: vector of R; };
             global one = R($n=1, $s=set(\"a\\n\"));
@@ -411,7 +411,7 @@ event seen_1__et()
     }
 
     #[test]
-    fn what_holds_itself_is_completed_when_it_is_there() {
+    fn objects_that_contain_themselves_are_completed_after_construction() {
         let types = "type R: record { me: any &optional; t: table[count] of any &optional; };
             global one = 1;
             global two = R();";

@@ -196,8 +196,8 @@ mod tests {
     use crate::ids::TypeId;
 
     #[test]
-    fn values_are_followed_to_the_limit() {
-        for (levels, followed) in [(10, 10), (MAX_DEPTH, MAX_DEPTH), (1_000, MAX_DEPTH)] {
+    fn snapshots_end_at_the_maximum_depth() {
+        for (levels, visited) in [(10, 10), (MAX_DEPTH, MAX_DEPTH), (1_000, MAX_DEPTH)] {
             let mut value = Value::Count(1);
             for _ in 0..levels {
                 value = Value::Vector(Vector::new(TypeId::ANY, vec![value]));
@@ -209,7 +209,7 @@ mod tests {
                 snapshot = Rc::clone(inner);
                 depth += 1;
             }
-            assert_eq!((depth, is_cut), (followed, levels > MAX_DEPTH), "{levels} levels");
+            assert_eq!((depth, is_cut), (visited, levels > MAX_DEPTH), "{levels} levels");
         }
     }
 }
