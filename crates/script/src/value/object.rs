@@ -328,7 +328,7 @@ impl Record {
         self.fields.borrow()
     }
 
-    /// Sets the cells of a record that [`empty_like`](Self::like) created.
+    /// Sets the cells of a record that [`empty_like`](Self::empty_like) created.
     pub(crate) fn set_stored(&self, cells: Vec<Value>) {
         self.fields.replace(cells);
     }
