@@ -92,7 +92,7 @@ pub(super) const TABLE: Table = &[
         let items = arg(a, 1)
             .table()
             .map(|table| {
-                let places = table.places_containing(arg(a, 0));
+                let places = table.indexes_containing(arg(a, 0));
                 places.into_iter().map(|place| table.key_at(place)).collect()
             })
             .unwrap_or_default();
@@ -106,7 +106,7 @@ pub(super) const TABLE: Table = &[
         let ty = table.ty();
         let filtered = vm.new_table(ty, None);
         if let Value::Table(filtered) = &filtered {
-            for place in table.places_containing(arg(a, 0)) {
+            for place in table.indexes_containing(arg(a, 0)) {
                 filtered.insert(table.key_at(place), table.value_at(place), vm.m.now);
                 let attrs = table.attrs();
                 let read = attrs.and_then(|attrs| Some(attrs.expire?.0 == ExpireKind::Read));

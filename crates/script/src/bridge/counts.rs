@@ -238,7 +238,7 @@ fn reassembler_stats(vm: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
 fn timer_stats(vm: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
     let [current, most] = vm.m.state.traffic.counts.timers;
     let own = vm.m.queue.timer_counts();
-    let values = [current + own.current, most + own.most, own.total].map(Value::Count);
+    let values = [current + own.current, most + own.peak, own.total].map(Value::Count);
     Ok(Value::Record(Record::new(vm.result_type(), values.into())))
 }
 

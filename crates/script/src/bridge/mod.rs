@@ -187,7 +187,7 @@ pub fn run(
         first: 0.0,
         speed: speed as f64 / 1000.0,
     });
-    let follows_clock = machine.with(&mut program).time_goes_on();
+    let follows_clock = machine.with(&mut program).follows_wall_clock();
     let is_now = is_live || !has_packets && follows_clock;
     let now = if is_now { crate::vm::events::wall_clock() } else { 0.0 };
     machine.state.first_packet = now;
@@ -238,7 +238,7 @@ pub fn run(
         let goes_on = !has_packets && !stops() && stays();
         let Some(mut run) = RUN.take() else { return 1 };
         for (path, error) in run.machine.state.traffic.dumps.finish() {
-            run.machine.out.has_failed(&path, error);
+            run.machine.out.add_failure(&path, error);
         }
         let Run { program: p, machine: m, stop, .. } = *run;
         (program, machine) = (p, m);

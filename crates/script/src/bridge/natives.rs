@@ -355,7 +355,7 @@ pub(super) fn begin_status(
         states.connection(vm, ty, state)?;
         let key = states.mention(vm, ty, state)?;
         let due = vm.m.now + interval;
-        vm.add_timer(due, crate::vm::events::Due::Status(state.uid, key));
+        vm.add_timer(due, crate::vm::events::TimerAction::Status(state.uid, key));
         let traffic = &mut vm.m.state.traffic;
         let found = traffic.conns.get_mut(&key).map(|known| (key.0, &mut **known));
         watch_known(&mut traffic.commands, found);
@@ -372,7 +372,7 @@ pub(crate) fn status_due(vm: &mut Vm<'_>, uid: gannet_base::Uid, key: (ConnId, u
     vm.queue_named(STATUS, vec![Value::Record(record)]);
     let interval = vm.global_named("connection_status_update_interval").double();
     let due = vm.m.now + interval;
-    vm.add_timer(due, crate::vm::events::Due::Status(uid, key));
+    vm.add_timer(due, crate::vm::events::TimerAction::Status(uid, key));
 }
 
 /// Asks for reports of a connection, once.
