@@ -67,7 +67,7 @@ pub fn bytes(value: &Value) -> Vec<u8> {
             let mut writer = KeyBytes::new();
             match value {
                 Value::List(list) => {
-                    list.items.iter().for_each(|item| write_value(&mut writer, item))
+                    list.items.iter().for_each(|item| write_value(&mut writer, item));
                 }
                 one => write_value(&mut writer, one),
             }
