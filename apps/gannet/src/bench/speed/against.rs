@@ -21,7 +21,7 @@ use nix::sys::time::TimeValLike;
 
 use super::stages;
 
-/// The cpu_time of another program, next to gannet's cpu_time of the same work.
+/// The cost of another program, next to gannet's cost of the same work.
 #[derive(Clone, Debug)]
 pub(super) struct OtherProgram {
     pub(super) trace: String,

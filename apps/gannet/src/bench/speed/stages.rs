@@ -193,7 +193,7 @@ fn buffered(path: &Path) -> anyhow::Result<Work> {
     read(Reader::from_read(Box::new(File::open(path)?), path)?)
 }
 
-/// Reads analyze_with a pipe, as from tcpdump. The cost of writing into it is included.
+/// Reads through a pipe, as from tcpdump. The cost of writing into it is included.
 fn streamed(path: &Path) -> anyhow::Result<Work> {
     let (output, mut input) = std::io::pipe()?;
     let mut file = File::open(path)?;
